@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 from app.postgres.embedded import EmbeddedPostgres
+from app.services.statistics import publishing
 from tests.support.citus import CitusServer
 from tests.support.databases import Server, crash, scratch_directory
 from tests.support.live import LiveService, live_service
@@ -92,6 +93,14 @@ def empty_database_url(postgres_server: Server) -> Iterator[str]:
     """A fresh database without a schema."""
     with postgres_server.empty_database() as url:
         yield url
+
+
+@pytest.fixture(params=[publishing.FREE_ATTEMPTS, 0], ids=["tried", "held"])
+def free_attempts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Every answer is made as usual, and then as after attempts that came to nothing: in one transaction."""
+    attempts: int = request.param
+    monkeypatch.setattr(publishing, "FREE_ATTEMPTS", attempts)
+    return attempts
 
 
 @pytest.fixture

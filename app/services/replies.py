@@ -66,10 +66,6 @@ def _sha256(*parts: bytes) -> bytes:
     return digest.digest()
 
 
-class Replayed(Exception):
-    """Another request with the same idempotency key was quicker; undo this one."""
-
-
 class Replies:
     """What was answered to the requests that came with a key."""
 
@@ -99,16 +95,14 @@ class Replies:
             raise IdempotencyKeyReused("this Idempotency-Key was used for another request")
         return reply
 
-    async def replay(self, connection: Connection, idempotency: Idempotency) -> Reply:
-        """The same, where there must be one.
+    async def claim(self, connection: Connection, idempotency: Idempotency) -> Reply | None:
+        """`read`, and where there is no response yet, keep the key for this transaction until it ends.
 
-        Raises:
-            IdempotencyKeyReused: the key belongs to another request.
+        Another request with the key waits here, so a transaction that claims it before it writes anything
+        has nothing to undo, and may `store` its response last.
         """
-        reply = await self.read(connection, idempotency)
-        if reply is None:
-            raise InternalFault("a stored response has vanished")
-        return reply
+        await journal.lock_key(connection, idempotency.token_id, idempotency.key)
+        return await self.read(connection, idempotency)
 
     async def store(
         self,
@@ -118,20 +112,20 @@ class Replies:
         study_id: int | None,
         status: int,
         body: bytes,
-    ) -> bool:
+    ) -> None:
         """Store the first response in the transaction of what it tells of.
 
         Args:
-            connection: That transaction.
+            connection: That transaction, which has claimed the key.
             idempotency: The client's key.
             study_id: The study of the request; None: no single one.
             status: Its status.
             body: What the response is made of again; never of a person.
 
-        Returns:
-            False where another request with this key was quicker.
+        Raises:
+            InternalFault: there is one: the key was not claimed.
         """
-        return await journal.store_reply(
+        stored = await journal.store_reply(
             connection,
             idempotency.token_id,
             idempotency.key,
@@ -141,14 +135,8 @@ class Replies:
             created_at=self._clock.now(),
             expired=self._expired(),
         )
-
-    async def find(self, idempotency: Idempotency) -> Reply | None:
-        """`read` in a transaction of its own."""
-        return await self._database.run_tx("idempotency.read", lambda c: self.read(c, idempotency))
-
-    async def replayed(self, idempotency: Idempotency) -> Reply:
-        """`replay` in a transaction of its own."""
-        return await self._database.run_tx("idempotency.read", lambda c: self.replay(c, idempotency))
+        if not stored:
+            raise InternalFault("a key has two responses")
 
     async def purge(self) -> None:
         """Delete what has expired."""

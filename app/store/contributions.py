@@ -35,6 +35,9 @@ ACCOUNTS_LOCK = 4
 """Advisory lock class, one lock for all studies: shared while subjects are changed, exclusive for a statement
 that changes very many of them."""
 
+KEY_LOCK = 5
+"""Advisory lock class, by a hash of the key: exclusive while a request with an Idempotency-Key is decided."""
+
 # In the order in which they are given.
 LOCK_SHARED = Sql(f"""
     SELECT pg_advisory_xact_lock_shared(lock, CASE lock WHEN {ACCOUNTS_LOCK} THEN 0 ELSE :study_id END)

@@ -7,6 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from app.core.records import TrailLine
+from app.store.contributions import KEY_LOCK
 from app.store.sql import Connection, Sql
 
 WITHDRAWN = 409
@@ -37,7 +38,14 @@ PAGE = Sql.of(TrailLine)("""
 
 UUID_SHAPE = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 
-CLAIM_KEY = Sql.of(bytes)("""
+# Keys that share a hash only wait for each other.
+LOCK_KEY = Sql(f"""
+    SELECT pg_advisory_xact_lock(
+        {KEY_LOCK}, hashtext(CAST(CAST(:token_id AS uuid) AS text) || encode(:key, 'hex'))
+    )
+""")
+
+STORE_KEY = Sql.of(bytes)("""
     INSERT INTO idempotency (token_id, key, request, status, body, study_id, subject_id, created_at)
     VALUES (:token_id, :key, :request, :status, :body, :study_id, :subject, :created_at)
     ON CONFLICT (token_id, key) DO UPDATE
@@ -112,6 +120,11 @@ async def read_reply(
     return await READ_KEY.maybe(connection, token_id=token_id, key=key, expired=expired)
 
 
+async def lock_key(connection: Connection, token_id: UUID, key: bytes) -> None:
+    """Wait until no other transaction has this key, and let none have it until this one ends."""
+    await LOCK_KEY.run(connection, token_id=token_id, key=key)
+
+
 async def store_reply(
     connection: Connection,
     token_id: UUID,
@@ -123,11 +136,8 @@ async def store_reply(
     created_at: datetime,
     expired: datetime,
 ) -> bool:
-    """Store the response to a key, over one that was stored by `expired`.
-
-    Waits for a transaction that is storing it; False where one has.
-    """
-    claimed = await CLAIM_KEY.maybe(
+    """Store the response to a key, over one that was stored by `expired`; False where there is one."""
+    stored = await STORE_KEY.maybe(
         connection,
         token_id=token_id,
         key=key,
@@ -139,7 +149,7 @@ async def store_reply(
         created_at=created_at,
         expired=expired,
     )
-    return claimed is not None
+    return stored is not None
 
 
 async def forget_replies(connection: Connection, study_id: int, subject: bytes) -> None:

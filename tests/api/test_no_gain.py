@@ -165,6 +165,7 @@ async def test_a_first_answer_without_most_people_is_refused_too(service: Servic
     assert (await current(service, estimator="adpm"))["id"] == insisted["id"]
 
 
+@pytest.mark.usefixtures("free_attempts")
 async def test_a_key_of_an_answer_that_was_made_is_never_refused(service: Service) -> None:
     await crowded(service, 20, default_share=1, trust=["central", "public"])
     book = {"subject": "pat", "value": 119, "trust": "public"}

@@ -10,6 +10,8 @@ from dither.device.gaussian import micro_mu2
 
 from tests.api.service import Service, assert_problem
 
+pytestmark = pytest.mark.usefixtures("free_attempts")
+
 
 async def execute(service: Service, statement: str) -> None:
     connection = await asyncpg.connect(service.database_url)

@@ -168,6 +168,7 @@ async def test_a_new_release_is_made_by_post(service: Service, crowded: str) -> 
     assert listed["next_cursor"] is None
 
 
+@pytest.mark.usefixtures("free_attempts")
 async def test_a_retried_release_is_the_same_release(service: Service, crowded: str) -> None:
     path = f"/v1/studies/{crowded}/releases"
     headers = {"Idempotency-Key": "once"}

@@ -380,6 +380,7 @@ async def test_a_label_that_cannot_pay_has_what_it_paid_for(service: Service) ->
     await clean(service)
 
 
+@pytest.mark.usefixtures("free_attempts")
 async def test_a_cap_bounds_all_steps_and_a_key_remembers_what_stands(service: Service) -> None:
     await crowded(service, 300)
     first = await ask(service, share=0.2, epsilon=0.1)

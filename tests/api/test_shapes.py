@@ -274,6 +274,7 @@ async def test_each_cohort_pays_by_its_own_epsilon_in_one_release(service: Servi
     assert sorted(one["epsilon"] for one in admin.json()["charges"]) == sorted(prices)
 
 
+@pytest.mark.usefixtures("free_attempts")
 async def test_post_makes_a_new_answer_and_a_key_makes_one_of_two(service: Service):
     study = await service.study(default_share=0.1)
     await service.crowd(study)

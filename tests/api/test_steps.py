@@ -77,6 +77,7 @@ async def test_ten_steps_charge_to_the_micro_what_one_answer_does(service: Servi
     assert noise(answers[-1]) == pytest.approx(noise(once.json()), rel=1e-5)
 
 
+@pytest.mark.usefixtures("free_attempts")
 async def test_a_share_that_all_have_given_is_answered_by_what_stands(service: Service) -> None:
     await crowded(service)
     first = await ask(service, share=0.3)

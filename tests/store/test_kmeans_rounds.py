@@ -91,6 +91,7 @@ async def charged(bench: Workbench) -> dict[float, list[float]]:
 # ------------------------------------------------------------------------------------------- prices
 
 
+@pytest.mark.usefixtures("free_attempts")
 async def test_who_can_pay_for_all_rounds_pays_for_each_and_nobody_else(bench: Workbench) -> None:
     study = await bench.study()
     for epsilon in (1.99, 2, 3):

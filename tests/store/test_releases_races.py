@@ -93,6 +93,7 @@ async def test_one_question_asked_by_many_at_once_is_released_once(cluster: Work
     await cluster.assert_clean()
 
 
+@pytest.mark.usefixtures("free_attempts")
 async def test_retries_with_one_key_at_once_are_released_once(cluster: Workbench):
     study = await cluster.study()
     await cluster.crowd(study, 20)

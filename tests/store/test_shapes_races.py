@@ -40,6 +40,7 @@ async def test_one_question_asked_by_many_at_once_is_released_and_charged_once(
     await cluster.assert_clean()
 
 
+@pytest.mark.usefixtures("free_attempts")
 async def test_a_key_and_another_statistic_share_what_is_left(cluster: Workbench):
     study = await cluster.study()
     await cluster.crowd(study, 20)

@@ -13,7 +13,7 @@ from app.core.principal import Principal
 from app.core.records import Account, PersonalCharge, Raise, Statement
 from app.core.study import Currency
 from app.services.paging import Page, decode_cursor, page_of
-from app.services.replies import Idempotency, Replayed, Replies
+from app.services.replies import Idempotency, Replies
 from app.store import budgets as store
 from app.store import journal
 from app.store.contributions import Allowance
@@ -144,7 +144,7 @@ class Budgets:
             detail["gaussian_delta"] = delta
 
         async def body(connection: Connection) -> Raise:
-            if idempotency is not None and (known := await self._replies.read(connection, idempotency)):
+            if idempotency is not None and (known := await self._replies.claim(connection, idempotency)):
                 return Raise(**json.loads(known.body))
             await store.hold_accounts(connection)
             new = await store.raise_all(
@@ -163,17 +163,12 @@ class Budgets:
                 target="all",
                 detail=detail,
             )
-            if idempotency is not None and not await self._replies.store(
-                connection, idempotency, study_id=None, status=200, body=json.dumps(asdict(made)).encode()
-            ):
-                raise Replayed
+            if idempotency is not None:
+                content = json.dumps(asdict(made)).encode()
+                await self._replies.store(connection, idempotency, study_id=None, status=200, body=content)
             return made
 
-        try:
-            return await self._database.run_tx("budget.raise", body)
-        except Replayed:
-            assert idempotency is not None, "only a key is replayed"
-            return Raise(**json.loads((await self._replies.replayed(idempotency)).body))
+        return await self._database.run_tx("budget.raise", body)
 
     async def page(self, limit: int, cursor: str | None) -> Page[Account]:
         """All accounts, by subject digest."""

@@ -14,7 +14,7 @@ from app.services.contributing.batches import Batch, BatchResult
 from app.services.contributing.refusals import refuse
 from app.services.grouping import Grouper
 from app.services.observer import Observer
-from app.services.replies import Idempotency, Replayed, Replies
+from app.services.replies import Idempotency, Replies
 from app.services.statistics.saturation import Saturation
 from app.store import contributions as store
 from app.store import journal, replacements
@@ -115,32 +115,30 @@ class Contributions:
             IdempotencyKeyReused: the key belongs to another request.
         """
 
-        async def body(connection: Connection) -> tuple[Outcome, Accepted]:
+        async def body(connection: Connection) -> Outcome | Reply:
+            known = await self._replies.claim(connection, idempotency)
+            if known is not None:
+                return known
             outcome = (await store.accept(connection, study.id, [offer], self._allowance))[0]
-            refuse(outcome)
-            accepted = _accepted(offer, outcome, used_at_most)
-            if not await self._replies.store(
-                connection,
-                idempotency,
-                study_id=study.id,
-                status=CREATED if accepted.created else REPEATED,
-                body=str(used_at_most).encode(),
-            ):
-                raise Replayed
-            return outcome, accepted
+            if outcome.accepted:
+                await self._replies.store(
+                    connection,
+                    idempotency,
+                    study_id=study.id,
+                    status=CREATED if outcome is Outcome.CREATED else REPEATED,
+                    body=str(used_at_most).encode(),
+                )
+            return outcome
 
-        known = await self._replies.find(idempotency)
-        if known is not None:
-            return _replayed(offer, known)
         # Not within the transaction: this may need a connection, and all of them may be waiting here.
         used_at_most = await self._saturation.used_at_most(study, offer)
-        try:
-            outcome, accepted = await self._database.run_tx("contribution.accept_once", body)
-        except Replayed:
-            return _replayed(offer, await self._replies.replayed(idempotency))
+        outcome = await self._database.run_tx("contribution.accept_once", body)
+        if isinstance(outcome, Reply):
+            return _replayed(offer, outcome)
+        refuse(outcome)
         if outcome is Outcome.CREATED:
             self._saturation.add(study, [offer])
-        return accepted
+        return _accepted(offer, outcome, used_at_most)
 
     async def replace(self, study: Study, offer: Offer) -> Accepted:
         """Put a value in the place of a live one; whether it is another one shows to no one else.

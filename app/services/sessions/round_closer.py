@@ -12,14 +12,13 @@ from app.core.session import SessionDefinition
 from app.services.observer import Observer
 from app.services.sessions.kmeans_release import Central, Prepared
 from app.services.sessions.rounds import Rounds
-from app.services.sessions.session_cache import SessionCache
+from app.services.sessions.session_cache import Session, SessionCache
 from app.services.sessions.waiting import Waiting
-from app.services.statistics.publishing import FREE_ATTEMPTS
+from app.services.statistics.publishing import tried
 from app.sessions.protocols import restore_protocol
 from app.store import cohorts
 from app.store import sessions as store
-from app.store.database import Connection, Database, within
-from app.store.releases import CohortsChanged
+from app.store.database import Connection, Database, Result, within
 
 Prepare = Callable[[Connection], Awaitable[Prepared | None]]
 """The central part of a round, for the transaction that closes it."""
@@ -82,8 +81,8 @@ class RoundCloser:
         self,
         definition: SessionDefinition,
         round_number: int,
-        body: Callable[[Connection, Prepare], Awaitable[None]],
-    ) -> None:
+        body: Callable[[Connection, Prepare], Awaitable[Result]],
+    ) -> Result:
         """Run the transaction that closes a round, with its central part where its protocol has one.
 
         The central part is made while people may leave and releases be quicker. If they keep doing so, it is
@@ -93,27 +92,41 @@ class RoundCloser:
             definition: Of the session.
             round_number: The round to close.
             body: The transaction; it gets the central part from what it is given.
+
+        Raises:
+            Unavailable: as `tried`.
         """
 
-        async def attempt(prepare: Prepare) -> None:
-            await self._database.run_tx("session.close_round", lambda c: body(c, prepare))
+        async def attempt(prepare: Prepare) -> Result:
+            result = await self._database.run_tx("session.close_round", lambda c: body(c, prepare))
             self._waiting.wake(definition.id)
+            return result
 
-        async def held(connection: Connection) -> Prepared:
+        async def held(connection: Connection) -> Prepared | None:
+            if not definition.protocol.has_central_part:
+                return None
             await cohorts.hold(connection, definition.study_id)
             document = await store.read_document(connection, definition.id)
             running = restore_protocol(definition.protocol, document)
             return await self._central.prepare(within(connection), definition, running)
 
-        for _ in range(FREE_ATTEMPTS):
-            prepared = await self._prepared(definition, round_number)
+        async def free() -> Result:
+            session = await self._folded(definition, round_number)
+            prepared = None
+            if session is not None:
+                run = self._database.run_tx
+                prepared = await self._central.prepare(run, definition, session.running)
 
-            async def ready(_: Connection, prepared: Prepared | None = prepared) -> Prepared | None:
+            async def ready(_: Connection) -> Prepared | None:
                 return prepared
 
-            with suppress(CohortsChanged):
-                return await attempt(ready)
-        await attempt(held)
+            return await attempt(ready)
+
+        async def last() -> Result:
+            await self._folded(definition, round_number)
+            return await attempt(held)
+
+        return await tried(free, last)
 
     async def _close_over(self, definition: SessionDefinition) -> None:
         session = await self._cache.read(definition.id)
@@ -134,12 +147,12 @@ class RoundCloser:
             # A caller that waits for it gets it; the next look for what is due tries again.
             self._log.warning("session_round_not_closed", session=str(session_id), error=repr(fault))
 
-    async def _prepared(self, definition: SessionDefinition, round_number: int) -> Prepared | None:
-        """What central people say in a round; None where they are not asked or the session has moved on."""
+    async def _folded(self, definition: SessionDefinition, round_number: int) -> Session | None:
+        """The session, its people folded; None where none are asked at once, or it has moved on."""
         if not definition.protocol.has_central_part:
             return None
         session = await self._cache.read(definition.id)
         if session.head.round != round_number:
             return None
         await self._central.fold(definition, session.running)
-        return await self._central.prepare(self._database.run_tx, definition, session.running)
+        return session

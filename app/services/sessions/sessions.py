@@ -14,7 +14,7 @@ from app.core.session import SessionDefinition, SessionRecord, SessionState
 from app.core.study import Study, StudyState
 from app.mechanisms.entropy import system_bits
 from app.services.paging import Page, decode_cursor, page_of
-from app.services.replies import Idempotency, Replayed, Replies
+from app.services.replies import Idempotency, Replies
 from app.services.sessions.round_closer import Prepare, RoundCloser
 from app.services.sessions.session_cache import Session, SessionCache
 from app.services.sessions.waiting import Waiting
@@ -168,14 +168,12 @@ class Sessions:
             IdempotencyKeyReused: the key belongs to another request.
         """
         running = start_protocol(spec, study.definition)
-        if idempotency is not None:
-            known = await self._replies.find(idempotency)
-            if known is not None:
-                return known.body
         definition = self._definition(study, spec, schedule, running)
         head = self._rounds.first(running, schedule.round_seconds)
 
         async def body(connection: Connection) -> bytes:
+            if idempotency is not None and (known := await self._replies.claim(connection, idempotency)):
+                return known.body
             if (await enter(connection, study.id, locks=(ENROL_LOCK,))).state is not StudyState.OPEN:
                 raise StudyClosed("the study is closed and takes no more sessions")
             document = protocol_document(running)
@@ -186,17 +184,13 @@ class Sessions:
                 number=number, definition=definition, head=head, document=document, finished_at=None
             )
             content = render(Session(record=record, running=running))
-            if idempotency is not None and not await self._replies.store(
-                connection, idempotency, study_id=study.id, status=CREATED, body=content
-            ):
-                raise Replayed
+            if idempotency is not None:
+                await self._replies.store(
+                    connection, idempotency, study_id=study.id, status=CREATED, body=content
+                )
             return content
 
-        try:
-            return await self._database.run_tx("session.create", body)
-        except Replayed:
-            assert idempotency is not None, "only a key is replayed"
-            return (await self._replies.replayed(idempotency)).body
+        return await self._database.run_tx("session.create", body)
 
     def _definition(
         self, study: Study, spec: SessionSpec, schedule: Schedule, running: RunningProtocol
@@ -235,21 +229,24 @@ class Sessions:
         if not 1 <= round_number <= session.terms.rounds:
             raise InvalidRequest.field("round", f"must be between 1 and {session.terms.rounds}")
 
-        async def body(connection: Connection, prepare: Prepare) -> None:
+        async def body(connection: Connection, prepare: Prepare) -> bool:
+            """Whether the round has begun. What was due by time is kept, whichever."""
             head = await store.lock_session(connection, session_id)
             head = await self._rounds.catch_up(connection, definition, head)
             if head.round is None or head.round > round_number:
-                return
+                return True
             if head.round < round_number:
-                raise RoundNotOpen.field("round", "is not open yet")
+                return False
             if await self._rounds.close(connection, definition, head, await prepare(connection)) == head:
                 # The round opened after its central part was looked for.
                 raise CohortsChanged
             await self._note(
                 connection, principal, "session.close_round", session_id, {"round": round_number}
             )
+            return True
 
-        await self.closer.close(definition, round_number, body)
+        if not await self.closer.close(definition, round_number, body):
+            raise RoundNotOpen.field("round", "is not open yet")
         return await self.get(session_id)
 
     async def finish(self, session_id: UUID, principal: Principal) -> Session:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from uuid import UUID
 
 from app.core.cohort import Cohort
 from app.core.piece import LastStep, Piece
@@ -18,7 +19,6 @@ from app.services.shapes.shape_sums import summed_up, sums_within
 from app.services.statistics.answering import Answering
 from app.services.statistics.drafting import Planned
 from app.services.statistics.measured import summed
-from app.services.statistics.publishing import Answered, standing
 from app.services.statistics.questions import Ask
 from app.sessions.searched import Searched
 from app.store import cohorts
@@ -39,7 +39,7 @@ class Shapes(Answering[ShapeRequest]):
         with self._observer.step("plan"):
             return await plan(self._database, study, ask, fresh=fresh)
 
-    async def _draft(self, run: Run, request: ShapeRequest) -> tuple[Draft, ShapeRequest]:
+    async def _draft(self, run: Run, request: ShapeRequest) -> tuple[Draft, ShapeRequest] | UUID:
         study, question = request.study, request.question
 
         async def read(
@@ -58,7 +58,7 @@ class Shapes(Answering[ShapeRequest]):
             step = await asyncio.to_thread(request.step, rows, kept, before)
         if step is not None:
             if not step.finer and before is not None and before.epoch == epoch:
-                raise Answered(await standing(run, self._replies, study, before.release, request.idempotency))
+                return before.release
             request.check_read(step.whole)
             request.check(step.crowd.people, step.crowd.unable, step.interval_width, best)
             counts = await summed_up(run, request, step.used, step.crowd.reported())

@@ -19,7 +19,7 @@ from app.core.study import Study
 from app.estimators.interface import NotApplicable
 from app.services.observer import Observer
 from app.services.replies import Idempotency, Replies
-from app.services.statistics.publishing import Answered, persist, published, replayed
+from app.services.statistics.publishing import persist, published, replayed, standing
 from app.services.statistics.questions import Ask
 from app.store import cohorts, combined, pieces, quotas
 from app.store import releases as store
@@ -195,26 +195,22 @@ class Answering(ABC, Generic[Asked]):
 
     async def _persisted(self, request: Asked, started: float) -> StoredRelease:
         """The answer to a request, made and published, or one that was quicker."""
-
-        async def attempt(run: Run) -> StoredRelease:
-            try:
-                return await self._make(run, request)
-            except (InternalFault, Unavailable):
-                raise
-            except ServiceError as refusal:
-                # What is missing may have been spent on this very answer, by a request that was quicker.
-                # Where a better one cannot be had, the best one answers who only reads.
-                any_share = isinstance(refusal, PrivacyRefusal | NotApplicable)
-                known = await run("release.known", lambda c: self._known(c, request, any_share=any_share))
-                if known is None:
-                    raise
-                raise Answered(known) from None
-
         try:
-            release = await persist(self._database, request.study, attempt)
-        except Answered as answered:
-            return answered.release
-        self._observer.released(time.perf_counter() - started)
+            release = await persist(self._database, request.study, lambda run: self._make(run, request))
+        except (InternalFault, Unavailable):
+            raise
+        except ServiceError as refusal:
+            # What is missing may have been spent on this very answer, by a request that was quicker.
+            # Where a better one cannot be had, the best one answers who only reads.
+            any_share = isinstance(refusal, PrivacyRefusal | NotApplicable)
+            known = await self._database.run_tx(
+                "release.known", lambda c: self._known(c, request, any_share=any_share)
+            )
+            if known is None:
+                raise
+            return known
+        if not release.replayed:
+            self._observer.released(time.perf_counter() - started)
         return release
 
     async def _for_nothing(self, connection: Connection, request: Asked) -> StoredRelease | Asked | None:
@@ -227,31 +223,31 @@ class Answering(ABC, Generic[Asked]):
         return None
 
     async def _make(self, run: Run, request: Asked) -> StoredRelease:
-        draft, request = await self._draft(run, request)
-        await self._publish(run, draft, request)
-        return published(request.study, draft)
+        drafted = await self._draft(run, request)
+        if isinstance(drafted, UUID):
+            return await standing(run, self._replies, request.study, drafted, request.idempotency)
+        return await self._publish(run, *drafted)
 
     @abstractmethod
-    async def _draft(self, run: Run, request: Asked) -> tuple[Draft, Asked]:
+    async def _draft(self, run: Run, request: Asked) -> tuple[Draft, Asked] | UUID:
         """Plan and answer from the cohorts as they stand; nothing of it is published yet.
 
         Returns:
-            The answer, and the request with what the answer takes of the asker's quota.
+            The answer, and the request with what the answer takes of the asker's quota; or the id of the
+            release for which all people have given the share that is asked for.
         """
 
-    async def _publish(self, run: Run, draft: Draft, request: Asked) -> None:
-        async def body(connection: Connection) -> None:
+    async def _publish(self, run: Run, draft: Draft, request: Asked) -> StoredRelease:
+        """Charge for a draft and store it, unless something stands in its place: that is returned then."""
+
+        async def body(connection: Connection) -> StoredRelease:
+            # First everything that decides. What is refused or answered here has written nothing.
             head = await store.lock_chain(connection, draft.study_id)
             if request.first and (known := await request.standing(connection)) is not None:
-                raise Answered(known)
+                return known
             idempotency, use = request.idempotency, request.use
-            if idempotency is not None:
-                made = str(draft.id).encode()
-                if not await self._replies.store(
-                    connection, idempotency, study_id=draft.study_id, status=201, body=made
-                ):
-                    reply = await self._replies.replay(connection, idempotency)
-                    raise Answered(await replayed(connection, reply))
+            if idempotency is not None and (reply := await self._replies.claim(connection, idempotency)):
+                return await replayed(connection, reply)
             # What is the best answer may have changed since it was planned.
             people, width = draft.facts.people, draft.facts.width
             if people is not None and width is not None:
@@ -265,9 +261,15 @@ class Answering(ABC, Generic[Asked]):
             await pieces.write(connection, draft)
             if use is not None:
                 await quotas.note(connection, draft.id, use.token_id, draft.study_id, use.share)
+            if idempotency is not None:
+                made = str(draft.id).encode()
+                await self._replies.store(
+                    connection, idempotency, study_id=draft.study_id, status=201, body=made
+                )
+            return published(request.study, draft)
 
         with self._observer.step("publish"):
-            await run("release.publish", body)
+            return await run("release.publish", body)
 
     async def _known(
         self, connection: Connection, request: Asked, *, any_share: bool = False

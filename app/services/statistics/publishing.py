@@ -1,4 +1,4 @@
-"""What all answers share on their way out: tries while people come and go, and what was quicker."""
+"""What all answers share on their way out: tries while people come and go, and what stands already."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -11,42 +11,48 @@ from app.core.study import Study
 from app.services.replies import Idempotency, Replies
 from app.store import cohorts
 from app.store import releases as store
-from app.store.database import Connection, Database, Run, within
+from app.store.database import Connection, Database, Result, Run, within
 from app.store.journal import Reply
 
 FREE_ATTEMPTS = 3
 """Times a release is planned while people may leave or other releases be quicker; then they wait for it."""
 
 
-class Answered(Exception):
-    """The question, or the key, has its release already; undo this one."""
+async def tried(free: Callable[[], Awaitable[Result]], held: Callable[[], Awaitable[Result]]) -> Result:
+    """What is published while people may leave; if they keep leaving, what `held` publishes, who holds them.
 
-    def __init__(self, release: StoredRelease) -> None:
-        super().__init__()
-        self.release = release
-
-
-async def persist(
-    database: Database, study: Study, attempt: Callable[[Run], Awaitable[StoredRelease]]
-) -> StoredRelease:
-    """Try to publish while people come and go; if they keep leaving, hold them back until it is done.
+    An attempt that raises `CohortsChanged` has ended its transaction, with all that it wrote.
 
     Raises:
         Unavailable: cohorts change although they are held: a node of the database is recovering.
     """
     for _ in range(FREE_ATTEMPTS):
         with suppress(store.CohortsChanged):
-            return await attempt(database.run_tx)
+            return await free()
+    try:
+        return await held()
+    except store.CohortsChanged:
+        # No person could leave: not everything that was folded is to be seen.
+        raise Unavailable("a node of the database is recovering; ask again") from None
+
+
+async def persist(
+    database: Database, study: Study, attempt: Callable[[Run], Awaitable[StoredRelease]]
+) -> StoredRelease:
+    """Try to publish; `attempt` returns what was published, or what stands in its place.
+
+    In the end all of an attempt runs in one transaction, which keeps what it writes if it returns, and
+    nothing if it raises.
+
+    Raises:
+        Unavailable: as `tried`.
+    """
 
     async def held(connection: Connection) -> StoredRelease:
         await cohorts.hold(connection, study.id)
-        try:
-            return await attempt(within(connection))
-        except store.CohortsChanged:
-            # No person can leave now: not everything that was folded is to be seen.
-            raise Unavailable("a node of the database is recovering; ask again") from None
+        return await attempt(within(connection))
 
-    return await database.run_tx("release.held", held)
+    return await tried(lambda: attempt(database.run_tx), lambda: database.run_tx("release.held", held))
 
 
 async def standing(
@@ -55,14 +61,14 @@ async def standing(
     """The answer for which all people have given the share that is asked for; a key remembers it."""
 
     async def body(connection: Connection) -> StoredRelease:
-        made = str(release_id).encode()
-        if idempotency is not None and not await replies.store(
-            connection, idempotency, study_id=study.id, status=200, body=made
-        ):
-            return await replayed(connection, await replies.replay(connection, idempotency))
+        if idempotency is not None and (known := await replies.claim(connection, idempotency)):
+            return await replayed(connection, known)
         release = await store.read_release(connection, release_id)
         if release is None:
             raise InternalFault("a stored release has vanished")
+        if idempotency is not None:
+            made = str(release_id).encode()
+            await replies.store(connection, idempotency, study_id=study.id, status=200, body=made)
         return replace(release, replayed=True, stands=True)
 
     return await run("release.stands", body)

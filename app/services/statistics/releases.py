@@ -16,7 +16,6 @@ from app.services.replies import Replies
 from app.services.statistics import combining, combining_secret, drafting, measured, planning
 from app.services.statistics.answering import Answering
 from app.services.statistics.drafting import Planned
-from app.services.statistics.publishing import Answered, published, standing
 from app.services.statistics.questions import Ask
 from app.services.statistics.release_plans import plan
 from app.services.statistics.release_request import ReleaseRequest, Situation
@@ -118,11 +117,12 @@ class Releases(Answering[ReleaseRequest]):
 
         with self._observer.step("plan"):
             draft = await asyncio.to_thread(made)
-        await self._publish(run, draft, request)
+        release = await self._publish(run, draft, request)
         best = await run("release.known", lambda c: self._known(c, request, any_share=True))
-        return published(study, draft) if best is None else best
+        # Whichever is best: this request made the combination, or it did not.
+        return release if best is None else replace(best, replayed=release.replayed)
 
-    async def _draft(self, run: Run, request: ReleaseRequest) -> tuple[Draft, ReleaseRequest]:
+    async def _draft(self, run: Run, request: ReleaseRequest) -> tuple[Draft, ReleaseRequest] | UUID:
         study, resolved = request.study, request.resolved
         definition = study.definition
 
@@ -136,9 +136,7 @@ class Releases(Answering[ReleaseRequest]):
             step = await asyncio.to_thread(now.step, request) if request.by_steps else None
         if step is not None:
             if not step.finer and now.before is not None and now.before.epoch == now.epoch:
-                raise Answered(
-                    await standing(run, self._replies, study, now.before.release, request.idempotency)
-                )
+                return now.before.release
             request.check_labels(step)
             width = planning.interval_width(definition, step.plan)
             request.check(step.people, step.left_out, width, now.best)
