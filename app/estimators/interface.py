@@ -36,6 +36,17 @@ class NotApplicable(ServiceError):
     code = "estimator_not_applicable"
 
 
+class NoContributions(NotApplicable):
+    """No person who is asked has a contribution; replace_one studies alone say so."""
+
+    code = "no_contributions"
+
+    @classmethod
+    def yet(cls) -> "NoContributions":
+        """The error of a question whose people are none."""
+        return cls("No person who is asked has a contribution now.")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
     """One optional parameter of an estimator, as it appears in a query string.

@@ -8,9 +8,13 @@ labels' noises times :math:`\pi_l`. So error, intervals and the effect of a tilt
 label in which people ask for little privacy counts for no more than its people (post-stratification).
 
 Of K labels of one size the noise has the variance of K times that of one sum of all people.
+
+The mean square of all people is read off those of labels in the same way, with the same weights, where each
+label has its own (`app.estimators.moments`).
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from operator import mul
 
@@ -22,22 +26,24 @@ from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, NoNoise
 from app.estimators.interface import Plan, Question
 from app.estimators.linear import combine
+from app.estimators.moments import with_both
 
 
 def whole_plan(labels: Sequence[tuple[Sequence[Group], Plan | None]], question: Question) -> Plan:
     """The plan of the mean of all people.
 
     Args:
-        labels: For each label its groups, and its plan of one query on sums of values; None of a label
-            without an answer. One of them has one.
+        labels: For each label its groups, and its plan of one query on sums of values, or of that and of the
+            sums of squares, the same for all labels; None of a label without an answer. One of them has one.
         question: What is asked of all people.
 
     Returns:
         A plan without queries: its `conclude` takes the noisy values of the labels' plans, one after the
-        other.
+        other; it has a variance where they do.
 
     Privacy: post-processing of them.
     """
+    answered = [plan for _, plan in labels if plan is not None]
     total = sum(group.count for groups, plan in labels if plan is not None for group in groups)
     units, people = list[Fraction](), list[float]()
     laplaces, normal = list[tuple[float, int]](), 0.0
@@ -53,19 +59,37 @@ def whole_plan(labels: Sequence[tuple[Sequence[Group], Plan | None]], question: 
         match plan.noise:
             case NoNoise():
                 pass
-            case DiscreteLaplace(scales=(scale,)):
+            case DiscreteLaplace(scales=(scale, *_)):
                 laplaces.append((float(unit) * scale, 1))
-            case DiscreteGaussian(sigmas=(sigma,)):
+            case DiscreteGaussian(sigmas=(sigma, *_)):
                 normal += (float(unit) * sigma) ** 2
             case _:
                 raise InternalFault("There is no sum of labels under this noise.")
-    return combine(
-        [group for groups, _ in labels for group in groups],
+    groups, each = [group for groups, _ in labels for group in groups], len(answered[0].queries)
+    plan = combine(
+        groups,
         question,
         queries=(),
         noise=NoNoise(),
         person=np.array(people),
         laplaces=laplaces,
         normal=normal,
-        read=lambda values: sum(map(mul, units, values), Fraction()),
+        read=lambda values: sum(map(mul, units, values[::each]), Fraction()),
+    )
+    if plan.conclude_within is None or not all(one.has_variance for one in answered):
+        return plan
+
+    def moments(values: Sequence[int]) -> tuple[float, float]:
+        first, second = (sum(map(mul, units, values[place::each]), Fraction()) for place in range(2))
+        return float(first - Fraction(1, 2)), float(second)
+
+    return with_both(
+        replace(plan, conclude_within=None, by_parts=True),
+        plan.conclude_within,
+        groups,
+        question,
+        person=np.array(people),
+        laplaces=tuple(laplaces),
+        normals=(normal, normal / 4),
+        moments=moments,
     )

@@ -29,7 +29,7 @@ from dataclasses import asdict, replace
 
 from app.core.cohort import Groups
 from app.core.errors import InternalFault
-from app.core.noise import repeated
+from app.core.noise import NoNoise, repeated
 from app.estimators.interface import Conclusion, Plan, Question, SparseQuery
 from app.estimators.quantiles import LEVEL
 from app.estimators.together import together
@@ -68,33 +68,62 @@ def labels_plan(
         for own, plan in zip(places, plans, strict=True)
         for query in plan.queries
     ]
-    each = len(queries) // count
-    whole = reader(question, sums=count)
+    each, whole = len(queries) // count, whole_plan(question, count)
     joint = {number: mean_reader(question, together(LEVEL, number)) for number in sorted({2, count})}
 
     def conclude(values: Sequence[int]) -> Conclusion:
         parts = [values[first : first + each] for first in range(0, len(values), each)]
-        found = whole([sum(sums) for sums in zip(*parts, strict=True)])
+        found = whole.conclude(values)
         shown = [
             _shown(where, plan.conclude(own), {number: read(own) for number, read in joint.items()})
             for where, plan, own in zip(conditions, plans, parts, strict=True)
         ]
         return replace(found, details={**found.details, "groups": shown})
 
-    def expecting(part: float) -> Plan:
-        size = question.expected_size
-        return Transformed().plan((), replace(question, expected_size=None if size is None else size * part))
-
-    # Independent noise adds up to the root of K times as much. Of a label a K-th of the people is expected.
-    alike, each_label = expecting(1 / math.sqrt(count)), expecting(1 / count)
-    return Plan(
+    # Of a label a K-th of the people is expected.
+    each_label = _expecting(question, 1 / count)
+    return replace(
+        whole,
         queries=tuple(queries),
         noise=repeated(plans[0].noise, count),
+        conclude=conclude,
+        labels=(each_label,) * count,
+    )
+
+
+def whole_plan(question: Question, count: int) -> Plan:
+    """The plan of the mean of all people, off the noisy sums of labels.
+
+    Args:
+        question: What is asked.
+        count: How many labels there are, K.
+
+    Returns:
+        A plan without queries: its `conclude` takes the noisy sums of the labels, one label after the other.
+
+    Privacy: post-processing of them.
+    """
+    read = reader(question, sums=count)
+    # Independent noise adds up to the root of K times as much.
+    alike = _expecting(question, 1 / math.sqrt(count))
+
+    def conclude(values: Sequence[int]) -> Conclusion:
+        each = len(values) // count
+        return read([sum(values[place::each]) for place in range(each)])
+
+    return Plan(
+        queries=(),
+        noise=NoNoise(),
         predicted_error=alike.predicted_error,
         conclude=conclude,
         spread=alike.spread,
-        labels=(each_label,) * count,
     )
+
+
+def _expecting(question: Question, part: float) -> Plan:
+    """The plan of `transformed` where this part of the people is expected."""
+    size = question.expected_size
+    return Transformed().plan((), replace(question, expected_size=None if size is None else size * part))
 
 
 def _shown(where: Mapping[str, str], found: Conclusion, joint: Mapping[int, Conclusion]) -> dict[str, object]:

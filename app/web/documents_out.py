@@ -130,7 +130,7 @@ async def plan(services: Services, study: Study, ask: Ask, *, fresh: bool = Fals
     planned = await services.answering(study, reading.ask).plan(study, ask, fresh=fresh)
     ended = study.state in (StudyState.ARCHIVED, StudyState.RETIRED)
     if ended:
-        planned = replace(planned, estimators=(), newcomers=None)
+        planned = replace(planned, estimators=(), newcomers=None, refusal=None)
     return PlanOut.of(planned, reading, study.definition, ended=study.state if ended else None)
 
 

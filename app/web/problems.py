@@ -18,7 +18,7 @@ from starlette.routing import Match
 from app.core import errors
 from app.core.errors import FieldError, ServiceError
 from app.core.quota import QuotaExhausted
-from app.estimators.interface import NotApplicable
+from app.estimators.interface import NoContributions, NotApplicable
 from app.formats.strict_json import DuplicateKey
 from app.web.rate import RateLimited
 from app.web.request_log import REFUSAL, current_request_id
@@ -69,6 +69,7 @@ KINDS: Mapping[type[ServiceError], Kind] = {
     errors.PrivacyRefusal: Kind(409, "Refused for privacy"),
     errors.BudgetExhausted: Kind(409, "The privacy budget is exhausted", surely_not_held=True),
     errors.NoGain: Kind(409, "A new answer would be no gain"),
+    NoContributions: Kind(409, "There is no contribution yet"),
     NotApplicable: Kind(409, "The estimator has no answer here"),
     errors.RequestTimeout: Kind(408, "The document took too long"),
     errors.Unauthenticated: Kind(401, "A valid token is needed"),

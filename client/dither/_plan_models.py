@@ -92,6 +92,18 @@ class Newcomers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRefusal:
+    """Why a question would be refused as it is asked.
+
+    Attributes:
+        code, detail: Of the `ProblemError` that says so.
+    """
+
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(Plotted):
     """What stands, and what more would give and cost: one row an estimator that applies.
 
@@ -101,6 +113,7 @@ class Plan(Plotted):
         stands: The release that answers it so far; None before the first one.
         free: Whether the next read without a share charges no person: it combines what is published.
         newcomers: What renewing that at its share would take; None where no one new can pay.
+        refusal: Why no new answer can be made; None where one can.
         estimators: The one that is taken first.
         tilt: Of the question; None in add_remove_one studies.
         assumption: What errors and intervals assume of the people by it, in words.
@@ -112,6 +125,7 @@ class Plan(Plotted):
     stands: Standing | None = None
     free: bool = False
     newcomers: Newcomers | None = None
+    refusal: PlannedRefusal | None = None
     estimators: tuple[PlannedEstimator, ...]
     tilt: Decimal | None = None
     assumption: str | None = None

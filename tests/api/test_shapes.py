@@ -334,6 +334,7 @@ async def test_local_people_are_left_out_and_the_answer_says_why(service: Servic
 
 EMPTY = (
     "mean",
+    "variance",
     "sd",
     "median",
     "quantile?q=0.9",
@@ -342,23 +343,69 @@ EMPTY = (
     "describe",
     "mean?range=found",
 )
+PUBLIC_ALONE = ("mean?estimator=adpm", "sum")
 
 
-@pytest.mark.parametrize("statistic", EMPTY)
-@pytest.mark.parametrize("terms", [{}, ADD_REMOVE])
+@pytest.mark.parametrize(
+    ("terms", "statistic"),
+    [*(({}, one) for one in (*EMPTY, *PUBLIC_ALONE)), *((ADD_REMOVE, one) for one in EMPTY)],
+)
 async def test_an_empty_study_says_the_same_to_every_question_and_a_secret_one_answers(
     service: Service, terms: dict[str, Any], statistic: str
 ):
     study = await service.study(attributes={"region": ["north", "south"]}, **terms)
-    path = f"/v1/studies/{study}/statistics/{statistic}"
+    path, plan = f"/v1/studies/{study}/statistics/{statistic}", f"/v1/studies/{study}/plan?statistic="
     mark = "&" if "?" in path else "?"
-    for asked in (path, f"{path}{mark}by=region", f"{path}{mark}where=region:north"):
-        response = await service.call("GET", asked, "analyse")
+    name, _, parameters = statistic.partition("?")
+    question = {"statistic": name, "parameters": dict(one.split("=") for one in parameters.split("&") if one)}
+    for ending, of_whom in {
+        "": {},
+        f"{mark}by=region": {"by": "region"},
+        f"{mark}where=region:north": {"where": "region:north"},
+    }.items():
+        response = await service.call("GET", path + ending, "analyse")
         if terms:
             assert response.status_code == 200, response.text
-        else:
-            said = assert_problem(response, "budget_exhausted", 409)["detail"]
-            assert "by=" in asked or said == "no person who is asked has a contribution now"
+            continue
+        assert_problem(response, "no_contributions", 409)
+        document = question | of_whom
+        posted = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json=document)
+        assert_problem(posted, "no_contributions", 409)
+        planned = await service.call("GET", plan + (statistic + ending).replace("?", "&"), "analyse")
+        assert planned.json()["estimators"] == []
+        assert planned.json()["refusal"]["code"] == "no_contributions"
+        assert planned.json()["in_words"] == "no person who is asked has a contribution now"
+
+
+async def test_measures_without_people_and_people_who_have_left_are_no_contributions_either(
+    service: Service,
+):
+    measures = {
+        "age": {"lower": 0, "upper": 100},
+        "income": {"lower": 0, "upper": 1000},
+        "way": {"choices": ["bus", "foot"]},
+        "place": {"lower": 0, "upper": 1, "dimension": 2},
+    }
+    study = await service.study(lower=None, upper=None, measures=measures)
+    for asked in (
+        "mean?measure=age",
+        "mean?measure=place",
+        "shares?measure=way",
+        "covariance?measures=age,income",
+    ):
+        response = await service.call("GET", f"/v1/studies/{study}/statistics/{asked}", "analyse")
+        assert_problem(response, "no_contributions", 409)
+    for answered in (False, True):
+        left = await service.study(attributes={"region": ["north", "south"]})
+        await service.contribute(left, "ann", attributes={"region": "north"})
+        for statistic in ("mean", "histogram", "median") if answered else ():
+            await get(service, left, f"statistics/{statistic}")
+        await service.call("DELETE", f"/v1/studies/{left}/contributions/ann", "contribute")
+        for statistic in ("mean", "histogram", "median"):
+            for of_whom in (dict[str, str](), {"by": "region"}):
+                one = {"statistic": statistic, **of_whom}
+                response = await service.call("POST", f"/v1/studies/{left}/releases", "analyse", json=one)
+                assert_problem(response, "no_contributions", 409)
 
 
 async def test_local_people_alone_have_no_histogram(service: Service):

@@ -136,6 +136,56 @@ async def test_every_label_has_its_coordinates_in_one_release(service: Service, 
     assert (await service.api.services.ledger.audit()).clean
 
 
+@pytest.mark.parametrize("terms", [{}, ADD_REMOVE, GAUSSIAN])
+async def test_a_label_of_a_fresh_answer_has_the_noise_of_a_question_of_its_own(
+    service: Service, terms: dict[str, Any]
+):
+    study = await plane(service, **terms)
+    found = await fresh(service, study, by="region")
+    north = await fresh(service, study, where="region:north")
+    assert found["epsilon_max"] == north["epsilon_max"]
+    of_label = [one["standard_error"] for one in found["groups"][0]["coordinates"]]
+    alone = [one["standard_error"] for one in north["coordinates"]]
+    whole = [one["standard_error"] for one in found["coordinates"]]
+    if "relation" in terms:
+        # Of noisy sums of a secret size it is read off these.
+        assert of_label == pytest.approx(alone, rel=0.5)
+    else:
+        assert of_label == pytest.approx(alone, rel=1e-9)
+        # Two thirds of the people, and one third: with independent noise of one size in both sums.
+        assert whole == pytest.approx([error * 2 / 3 * 2**0.5 for error in alone])
+    for estimate, truth in zip(estimates(found), POINTS.mean(axis=0), strict=True):
+        assert abs(estimate - truth) < 10 * max(whole)
+    if "relation" not in terms:
+        for one, spread in zip(found["coordinates"], POINTS.var(axis=0), strict=True):
+            assert one["variance"]["interval"]["lower"] <= spread <= one["variance"]["interval"]["upper"]
+    assert (await service.api.services.ledger.audit()).clean
+
+
+@pytest.mark.parametrize("terms", [{}, ADD_REMOVE])
+async def test_a_fresh_answer_by_label_says_nothing_of_a_label_without_enough_people(
+    service: Service, terms: dict[str, Any]
+):
+    study = await plane(service, attributes={"region": ["north", "south", "west"]}, **terms)
+    await service.contribute(study, "alone", [1, 2, 3], 4, attributes={"region": "west"})
+    found = await fresh(service, study, by="region")
+    empty = [one["coordinates"] is None for one in found["groups"]]
+    assert empty == [False, False, "relation" not in terms]
+    assert (found.get("people_left_out"), found.get("left_out_because")) == (
+        (None, None) if terms else (1, "label_too_small")
+    )
+    assert (await spent(service, study, "alone") == 0) is not bool(terms)
+
+
+async def fresh(service: Service, study: str, **asked: Any) -> dict[str, Any]:
+    """A mean with noise of its own."""
+    response = await service.call(
+        "POST", f"/v1/studies/{study}/releases", "analyse", json={"statistic": "mean", "fresh": True, **asked}
+    )
+    assert response.status_code == 201, response.text
+    return dict(response.json())
+
+
 async def test_a_label_that_no_person_has_stands_there_without_numbers(service: Service):
     study = await plane(service, attributes={"region": ["north", "south", "west"]})
     for name in ("mean", "sum", "sd"):

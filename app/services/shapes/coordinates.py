@@ -22,6 +22,10 @@ weights and noise, the number that is worst for one is worst for all, so the pri
 Laplace noise the scale of each grows with d, with Gaussian noise with its root. The simultaneous intervals
 are those at the level :math:`1 - (1 - .95) / d`, by the union bound, whatever the coordinates have in common.
 
+*By labels.* Each label has sums of its own, at the whole price, and the coordinates of all people are read
+off the sums of all labels, as means are (`app.estimators.labels_public`, `app.estimators.labels_secret`): a
+person has one label, and is in the sums of that one alone (`app.services.shapes.shape_labels` has the proof).
+
 *Steps.* In replace_one studies shares of the question add up, see `app.services.shapes.shape_steps`: a piece
 has the 2 d sums of its people, whose price at each share is in `app.services.statistics.piece_noise`.
 """
@@ -38,6 +42,7 @@ from app.core.noise import Noise, as_document, repeated
 from app.core.piece import Piece
 from app.core.release import Charge
 from app.core.study import Relation, StudyDefinition, Trust
+from app.estimators import labels_public, labels_secret
 from app.estimators.combination import Sums, combination_plan
 from app.estimators.interface import Conclusion, Interval, Linear, Plan, Query, SparseQuery
 from app.estimators.moments import with_second_moment
@@ -46,7 +51,7 @@ from app.estimators.together import together
 from app.estimators.transformed import MOMENTS
 from app.mechanisms.draw import draw
 from app.services.shapes.shape_crowd import ShapeCrowd
-from app.services.shapes.shape_parts import Part, groups_of, mean_estimator, mean_question
+from app.services.shapes.shape_parts import Noisy, Part, groups_of, mean_estimator, mean_question
 from app.services.shapes.shape_plans import added_up, charges_of, refuse_without_people
 from app.services.shapes.shape_questions import ShapeQuestion
 from app.services.statistics import planned_errors, planning
@@ -100,8 +105,7 @@ class CoordinatesPlan:
         refuse_without_people(study, crowd)
         estimator, groups = mean_estimator(study), groups_of(crowd, of_each)
         secret = relation is Relation.ADD_REMOVE_ONE
-        parameters = {MOMENTS.name: 2} if secret and question.spread else {}
-        asked = mean_question(study, question, crowd, of_each, parameters)
+        asked = mean_question(study, question, crowd, of_each, _parameters(study, question))
         plan = estimator.plan(groups, asked)
 
         def priced(one: Plan, groups: Sequence[Group]) -> list[int]:
@@ -133,10 +137,19 @@ class CoordinatesPlan:
         return repeated(self.plan.noise, self.study.dimension)
 
     @property
+    def is_midpoint(self) -> bool:
+        """Whether it says the middle of the range, which would be nearer than any answer of its people.
+
+        In add_remove_one studies it never is: there nothing depends on who is there.
+        """
+        public = self.study.relation is Relation.REPLACE_ONE
+        return public and not any(weight for query in self.plan.queries for weight in query.sum_weights)
+
+    @property
     def statistics(self) -> tuple[str, ...]:
         """What can be read off the answer."""
         if self.study.relation is Relation.ADD_REMOVE_ONE:
-            return (MEAN, VARIANCE, SD) if len(self.plan.queries) > 2 else (MEAN,)
+            return (MEAN, VARIANCE, SD) if self.plan.spread is not None else (MEAN,)
         return (MEAN, SUM, VARIANCE, SD) if self.plan.has_variance else (MEAN, SUM)
 
     @property
@@ -164,8 +177,18 @@ class CoordinatesPlan:
             counts: For each cohort that takes part its people, the sum of each coordinate [grid steps], and
                 the sum of the squares of each (`app.core.grid.square`).
         """
-        values, each = self.noisy(counts), len(self.plan.queries)
-        read = [self.plan.conclude(values[at : at + each]) for at in range(0, len(values), each)]
+        return self.read(self.noisy(counts))
+
+    def read(self, *drawn: Noisy) -> dict[str, object]:
+        """The answer; that for all people from what is drawn for each label."""
+        read = []
+        for place in range(self.study.dimension):
+            # One label after the other, of each the values of this coordinate.
+            values: list[int] = []
+            for sums, _ in drawn:
+                each = len(sums) // self.study.dimension
+                values += sums[place * each : (place + 1) * each]
+            read.append(self.plan.conclude(values))
         answer = self._document(read)
         # Each coordinate has a noisy count of its own: their mean has the least noise.
         noisy = [found for one in read if isinstance(found := one.details.get("noisy_count"), float)]
@@ -182,8 +205,28 @@ class CoordinatesPlan:
             ]
         )
 
-    def noisy(self, counts: Mapping[int, Sequence[int]]) -> list[int]:
-        """The queries of all coordinates with exact noise. Integers; draws entropy."""
+    def of_labels(
+        self, labels: "Sequence[tuple[ShapeCrowd, CoordinatesPlan | None]]", question: ShapeQuestion
+    ) -> "CoordinatesPlan":
+        """What reads the coordinates of all people off what is drawn for labels, and charges no one.
+
+        Args:
+            labels: For each declared label its people and its plan, None without an answer.
+            question: What is asked.
+
+        """
+        crowd, of_each = ShapeCrowd.joined([one for one, _ in labels]), _of_each(self.study)
+        asked = mean_question(self.study, question, crowd, of_each, _parameters(self.study, question))
+        if self.study.relation is Relation.ADD_REMOVE_ONE:
+            plan = labels_secret.whole_plan(asked, len(labels))
+        else:
+            plan = labels_public.whole_plan(
+                [(groups_of(one, of_each), None if own is None else own.plan) for one, own in labels], asked
+            )
+        return replace(self, crowd=crowd, plan=plan, costs=(), most=0)
+
+    def noisy(self, counts: Mapping[int, Sequence[int]]) -> Noisy:
+        """The queries of all coordinates with exact noise, and no reports. Integers; draws entropy."""
         dimension, groups = self.study.dimension, self.crowd.groups
         sizes = [group.count * GRID_SIZE for group in groups]
         sums = [
@@ -196,9 +239,8 @@ class CoordinatesPlan:
         for place in range(1, 1 + dimension):
             totals, squares = ([own[at] if own else 0 for own in sums] for at in (place, place + dimension))
             exact += [query.value(totals, sizes, squares) for query in self.plan.queries]
-        return [
-            value + error for value, error in zip(exact, draw(self.noise, queries=len(exact)), strict=True)
-        ]
+        errors = draw(self.noise, queries=len(exact))
+        return [value + error for value, error in zip(exact, errors, strict=True)], ()
 
     def _document(self, read: Sequence[Conclusion]) -> dict[str, object]:
         return {"coordinates": [{"coordinate": place, **self._shown(one)} for place, one in enumerate(read)]}
@@ -228,6 +270,11 @@ class CoordinatesPlan:
             lower=min(max(error.center - reach, float(grid.lower)), found.interval.lower),
             upper=max(min(error.center + reach, float(grid.upper)), found.interval.upper),
         )
+
+
+def _parameters(study: StudyDefinition, question: ShapeQuestion) -> dict[str, object]:
+    """Of the estimator of a coordinate: a variance takes sums of its own where presence is secret."""
+    return {MOMENTS.name: 2} if study.relation is Relation.ADD_REMOVE_ONE and question.spread else {}
 
 
 def _of_each(study: StudyDefinition, part: Part = int) -> Part:

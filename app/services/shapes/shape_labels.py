@@ -8,7 +8,8 @@ whatever the number of labels (parallel composition: McSherry, SIGMOD 2009, doi:
 theorem 4). That no cohort has members of two labels is checked, since it is what this rests on.
 
 Where the number of people is secret, every declared label is answered, with noise and a price that do not
-depend on who has it. The shares of all people are post-processing (`app.estimators.label_shares`).
+depend on who has it. The shares of all people are post-processing (`app.estimators.label_shares`), and so are
+their coordinates (`app.estimators.labels_public`, `app.estimators.labels_secret`).
 
 *Covariances.* So is the covariance of all people, off the noisy sums of labels (`app.estimators.covariance`).
 With L labels of one size its noise has :math:`\sqrt L` times the standard deviation that it has without
@@ -37,6 +38,7 @@ from app.core.study import Relation, StudyDefinition
 from app.estimators.interface import NotApplicable
 from app.estimators.label_shares import whole_of
 from app.estimators.shares import SharesPlan
+from app.services.shapes.coordinates import CoordinatesPlan
 from app.services.shapes.covariances import CovariancePlan
 from app.services.shapes.one_shape import OneShape, of_crowd
 from app.services.shapes.shape_crowd import ShapeCrowd, by_label
@@ -93,7 +95,8 @@ class LabelsPlan:
         crowd: All people.
         costs: What each person of each group pays [the study's currency].
         most: The largest charge to a person; in add_remove_one studies the largest that is possible.
-        whole: Of all people: of shares and covariances it reads what the labels' plans draw, else it draws.
+        whole: Of all people: of shares, covariances and coordinates it reads what the labels' plans draw,
+            else it draws.
         relation: Of the study.
     """
 
@@ -115,7 +118,8 @@ class LabelsPlan:
         """
         labels = tuple(_label(study, *label) for label in by_label(study, question, cohorts))
         made = [(one, one.plan) for one in labels if one.plan is not None]
-        crowd = ShapeCrowd.joined([one.crowd for one in labels])
+        small = frozenset(number for number, one in enumerate(labels) if one.plan is None)
+        crowd = ShapeCrowd.joined([one.crowd for one in labels], small)
         if not made:
             refuse_without_people(study, crowd)
             raise NotApplicable("No person central or public can take part.")
@@ -126,8 +130,7 @@ class LabelsPlan:
         )
         most = max(plan.most for _, plan in made)
         if question.adds_up:
-            own = [(one.crowd.people, plan) for one, plan in made]
-            whole = read_off(own, crowd.people, (question.tilt or 0) / MICRO)
+            whole = _read_off(labels, question, crowd.people)
         else:
             whole = of_crowd(study, replace(question, by=""), crowd, of_whole)
             costs = added_up(crowd, costs, whole.costs)
@@ -158,10 +161,13 @@ class LabelsPlan:
         return self.whole.interval_width
 
     def noise_json(self) -> str:
-        """The noise, for the ledger: where sums add up that of each label, the same for all; or all draws."""
+        """The noise, for the ledger: all draws; where sums add up those of labels, once if they are equal."""
+        labels = [one.plan for one in self.labels if one.plan is not None]
+        plans = [self.whole, *labels]
         if _adds_up(self.whole):
-            return self.whole.noise_json()
-        plans = [self.whole, *(one.plan for one in self.labels if one.plan is not None)]
+            plans = labels[:1] if len({one.noise_json() for one in labels}) == 1 else labels
+        if len(plans) == 1:
+            return plans[0].noise_json()
         return json.dumps({"mechanism": "ByLabel", "draws": [json.loads(one.noise_json()) for one in plans]})
 
     def answer(self, counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
@@ -186,22 +192,26 @@ class LabelsPlan:
         return {**answer, "groups": groups}
 
 
-def _adds_up(plan: OneShape) -> TypeGuard[ShapePlan | CovariancePlan]:
+def _adds_up(plan: OneShape) -> TypeGuard[ShapePlan | CovariancePlan | CoordinatesPlan]:
     """Whether it is read off noisy sums, to which those of labels add up."""
-    return isinstance(plan, CovariancePlan) or (
+    return isinstance(plan, CovariancePlan | CoordinatesPlan) or (
         isinstance(plan, ShapePlan) and isinstance(plan.plan, SharesPlan)
     )
 
 
-def read_off(labels: Sequence[tuple[int, OneShape]], people: int, tilt: float) -> OneShape:
-    """What reads the answer for all people off what is drawn for labels, from their people and plans."""
-    pairs = [(count, one) for count, one in labels if isinstance(one, CovariancePlan)]
+def _read_off(labels: Sequence[Label], question: ShapeQuestion, people: int) -> OneShape:
+    """What reads the answer for all people off what is drawn for labels."""
+    tilt = (question.tilt or 0) / MICRO
+    coordinates = [one.plan for one in labels if isinstance(one.plan, CoordinatesPlan)]
+    if coordinates:
+        own = [(one.crowd, one.plan if isinstance(one.plan, CoordinatesPlan) else None) for one in labels]
+        return coordinates[0].of_labels(own, question)
+    pairs = [(one.crowd.people, one.plan) for one in labels if isinstance(one.plan, CovariancePlan)]
     if pairs:
-        own = [(count, one.reader.weighing) for count, one in pairs]
-        return replace(pairs[0][1], reader=pairs[0][1].reader.of_labels(own, people, tilt))
-    return read_off_shares(
-        [(count, one) for count, one in labels if isinstance(one, ShapePlan)], people, tilt
-    )
+        weighed = [(count, plan.reader.weighing) for count, plan in pairs]
+        return replace(pairs[0][1], reader=pairs[0][1].reader.of_labels(weighed, people, tilt))
+    shares = [(one.crowd.people, one.plan) for one in labels if isinstance(one.plan, ShapePlan)]
+    return read_off_shares(shares, people, tilt)
 
 
 def read_off_shares(labels: Sequence[tuple[int, ShapePlan]], people: int, tilt: float) -> ShapePlan:
@@ -214,5 +224,7 @@ def _label(study: StudyDefinition, own: ShapeQuestion, crowd: ShapeCrowd) -> Lab
     try:
         plan = of_crowd(study, own, crowd, int if own.adds_up else of_label)
     except (BudgetExhausted, NotApplicable):
+        plan = None
+    if isinstance(plan, CoordinatesPlan) and plan.is_midpoint:
         plan = None
     return Label(where=own.where, crowd=crowd, plan=plan)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from app.core.cohort import Cohort
-from app.core.errors import BudgetExhausted, PrivacyRefusal
+from app.core.errors import BudgetExhausted, PrivacyRefusal, ServiceError
 from app.core.piece import LastStep, Piece
 from app.core.release import StoredRelease
 from app.core.study import Currency, Study
@@ -59,7 +59,7 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
         return request, now, await request.standing(connection, any_share=True)
 
     request, now, stands = await database.run_tx("plan.profile", body)
-    planned, newcomers = await asyncio.to_thread(_planned, request, now, reading)
+    planned, newcomers, refusal = await asyncio.to_thread(_planned, request, now, reading)
     question = request.question
     return Planned(
         share=question.share,
@@ -69,26 +69,27 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
         stands=stands,
         newcomers=newcomers,
         estimators=() if planned is None else (planned,),
+        refusal=refusal,
     )
 
 
 def _planned(
     request: ShapeRequest, now: _Situation, reading: Reading
-) -> tuple[PlannedEstimator | None, Newcomers | None]:
-    """What answers the question, and what newcomers alone would; None where that is refused."""
+) -> tuple[PlannedEstimator | None, Newcomers | None, ServiceError | None]:
+    """What answers the question, and what newcomers alone would; None where that is refused, and why."""
     question, definition = request.question, request.study.definition
     try:
         step = request.step(now.rows, now.kept, now.before)
         if step is not None:
             request.check_read(step.whole)
             left = steps_left(step, now.rows, question.share) if _is_gain(request, step, now) else 0
-            return _estimator(request, step, reading, left), _newcomers(request, now, reading)
+            return _estimator(request, step, reading, left), _newcomers(request, now, reading), None
         made = shape_kinds.make(definition, question, now.rows, now.searched)
         request.check_read(made)
         left = _left(request, now) if request.compares else None
-        return _estimator(request, made, reading, left), None
-    except (BudgetExhausted, NotApplicable):
-        return None, _newcomers(request, now, reading)
+        return _estimator(request, made, reading, left), None, None
+    except (BudgetExhausted, NotApplicable) as refusal:
+        return None, _newcomers(request, now, reading), refusal
 
 
 def _left(request: ShapeRequest, now: _Situation) -> int | None:

@@ -16,7 +16,7 @@ from app.core.study import Currency, Relation, StudyDefinition, Trust
 from app.estimators import ranks, shares
 from app.estimators.bin_shares import BinShares, Share
 from app.estimators.choice_reports import Reported, report_noise
-from app.estimators.interface import Interval
+from app.estimators.interface import Interval, NoContributions
 from app.estimators.ranks import Beside, RankPlan
 from app.estimators.shares import SharesPlan
 from app.estimators.weighing import Weighing, weigh_public, weigh_secret
@@ -331,12 +331,14 @@ def refuse_without_people(study: StudyDefinition, crowd: ShapeCrowd) -> None:
     """Refuse where no person is there, or none of those who are can pay: as for means.
 
     Raises:
-        BudgetExhausted: so it is, in a study whose people are public.
+        NoContributions, BudgetExhausted: so it is, in a study whose people are public.
     """
-    able = any(group.participates for group in crowd.groups)
-    if study.relation is Relation.REPLACE_ONE and not able and (crowd.unable or not crowd.people):
-        here = "in this study can take part in such a release"
-        raise BudgetExhausted(f"no person {here if crowd.people else 'who is asked has a contribution now'}")
+    if study.relation is not Relation.REPLACE_ONE or any(group.participates for group in crowd.groups):
+        return
+    if not crowd.people:
+        raise NoContributions.yet()
+    if crowd.unable:
+        raise BudgetExhausted("no person in this study can take part in such a release")
 
 
 def weigh(

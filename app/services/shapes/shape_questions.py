@@ -191,7 +191,7 @@ class ShapeQuestion:
     @property
     def adds_up(self) -> bool:
         """Whether, with `by`, the answer for all people is read off the noisy sums of labels."""
-        return self.counts_bins or self.estimator == COVARIANCE
+        return self.counts_bins or self.estimator in (COVARIANCE, COORDINATES)
 
     @property
     def statistic(self) -> str:

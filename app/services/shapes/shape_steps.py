@@ -168,7 +168,7 @@ def plan_step(
     members = members_of(study, question.by, here) if question.by else {}
     label_of = labels_of(here, members, pieces) if question.by else dict.fromkeys(_numbers(pieces), "")
     ledger = PieceLedger(here, [piece for piece in pieces if piece.number in label_of], question, noise)
-    if not ledger.taking_part:
+    if not ledger.taking_part or not any(here.column("count")):
         return None
     # 1. Weights for each person's whole epsilon.
     planner = _Planner(study, question, _at_whole(question), ledger, noise)

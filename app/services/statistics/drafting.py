@@ -96,6 +96,7 @@ class Planned:
         assumption: What it and the predictions assume of people, in words; None without a tilt.
         estimators: Price and accuracy of every estimator that has an answer. The predicted error of a
             histogram or a quantile is that of a bin's share, or of a rank, as a part of all people.
+        refusal: Why no estimator has an answer; None where one has.
     """
 
     share: int
@@ -106,6 +107,7 @@ class Planned:
     free: bool = False
     newcomers: Newcomers | None = None
     estimators: Sequence[PlannedEstimator]
+    refusal: ServiceError | None = None
 
 
 def price(

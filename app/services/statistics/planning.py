@@ -16,7 +16,7 @@ from app.core.piece import Piece
 from app.core.release import Charges
 from app.core.study import Currency, Relation, StudyDefinition, Trust, assumption
 from app.estimators import registry
-from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
+from app.estimators.interface import Conclusion, Estimator, NoContributions, NotApplicable, Plan, Question
 from app.estimators.labels_secret import labels_plan
 from app.estimators.moments import with_second_moment
 from app.estimators.transformed import MOMENTS
@@ -84,6 +84,7 @@ def choose(
             moment, which these have.
 
     Raises:
+        NoContributions: no person is there, and their number is public.
         BudgetExhausted: a person could, but no person can any more.
         NotApplicable: the estimator has no answer for the people who are there.
     """
@@ -111,10 +112,10 @@ def choose(
     except NotApplicable:
         if not public:
             raise  # Why it refuses may not say what people have left, which is secret.
+        if not people.people:
+            raise NoContributions.yet() from None
         if not any(people.groups.column("participates")):
-            here = "in this study can take part in such a release"
-            why = here if people.people else "who is asked has a contribution now"
-            raise BudgetExhausted(f"no person {why}") from None
+            raise BudgetExhausted("no person in this study can take part in such a release") from None
         if any(group.trust is Trust.CENTRAL and not group.participates for group in people.groups):
             raise BudgetExhausted("no person whom this estimator needs can take part any more") from None
         raise

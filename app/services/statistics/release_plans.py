@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from app.core.cohort import Cohort
-from app.core.errors import PrivacyRefusal
+from app.core.errors import PrivacyRefusal, ServiceError
 from app.core.release import StoredRelease
 from app.core.study import Currency, Relation, Study, assumption
 from app.estimators import registry
@@ -76,6 +76,7 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
         free=free,
         newcomers=await asyncio.to_thread(_newcomers, request, now, reading),
         estimators=[replace(entry, chosen=place == 0) for place, entry in enumerate(planned)],
+        refusal=None if planned else await asyncio.to_thread(_refusal, request, now),
     )
 
 
@@ -102,6 +103,19 @@ def _plan(
         return entry
     left = answers_left(definition, resolved, now.cohorts, now.question, estimator, best=now.best)
     return replace(entry, answers_left=left)
+
+
+def _refusal(request: ReleaseRequest, now: Situation) -> ServiceError | None:
+    """Why the question has no answer."""
+    try:
+        step = now.step(request)
+        if step is None:
+            planning.choose(request.study.definition, now.people, request.resolved, now.question)
+        else:
+            request.check_labels(step)
+    except (NotApplicable, PrivacyRefusal) as refusal:
+        return refusal
+    return None
 
 
 def _plan_step(

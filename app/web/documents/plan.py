@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 from app.core.epsilon import MICRO, epsilon_to_json
 from app.core.numbers import headline, margin
 from app.core.study import StudyDefinition, StudyState, assumption
-from app.estimators.interface import NotApplicable
+from app.estimators.interface import NoContributions, NotApplicable
 from app.services.statistics.drafting import Newcomers, Planned, PlannedEstimator
 from app.services.statistics.questions import FOUND, RANGE, SD, VARIANCE
 from app.services.statistics.reading import Reading
@@ -49,6 +49,13 @@ class NewcomersOut(WireOut):
         description="Half of the 95 % interval for all people of now, as of an estimator; of histograms and "
         "shares as a part of all people."
     )
+
+
+class RefusalOut(WireOut):
+    """Why the question would be refused as it is asked; the problem that says so has the same fields."""
+
+    code: str = Field(description="As of the problem.", examples=["no_contributions"])
+    detail: str
 
 
 class PlannedOut(WireOut):
@@ -153,6 +160,7 @@ class PlanOut(WireOut):
                         "predicted_error": 0.7,
                         "half_width": 1.4,
                     },
+                    "refusal": None,
                     "in_words": "now 41.4 ± 1.6; for another 0.1 of each epsilon ± 0.80, which costs a "
                     "person at most 0.15; newcomers only: ± 1.4, which costs the 230 new people at most 0.15",
                 }
@@ -177,6 +185,9 @@ class PlanOut(WireOut):
         description="What renewing it would take; null where no one new can pay, where it would be no gain, "
         "with `fresh`, and in add_remove_one studies."
     )
+    refusal: RefusalOut | None = Field(
+        description="Why no new answer can be made, before anything is charged; null where one can."
+    )
     in_words: str = Field(
         description="What stands, what more would give and cost, and newcomers alone; where no new answer "
         "can be made, why."
@@ -198,6 +209,7 @@ class PlanOut(WireOut):
                 "stands": stands,
                 "free": planned.free,
                 "newcomers": planned.newcomers,
+                "refusal": planned.refusal,
                 "in_words": _in_words(planned, stands, reading, ended),
             }
         )
@@ -256,6 +268,8 @@ def _in_words(
     # Without an estimator, what stands is all there is: the sentence says why there is no more.
     if ended is not None:
         none = f"the study is {ended} and makes no new answers"
+    elif isinstance(planned.refusal, NoContributions):
+        none = "no person who is asked has a contribution now"
     elif not planned.estimators:
         none = "no estimator has an answer to this question now"
     else:
