@@ -56,7 +56,9 @@ def readable(file: str) -> str:
     """A file that a command reads, or - for standard input; a usage error if it cannot be opened."""
     if file != "-":
         try:
-            Path(file).open("rb").close()
+            # Opening a pipe would end what writes into it.
+            if not Path(file).is_fifo():
+                Path(file).open("rb").close()
         except OSError as error:
             raise usage_error(f"{file}: {error.strerror}") from None
     return file

@@ -60,7 +60,7 @@ def contribute(
         typer.Argument(
             metavar="FILE",
             callback=readable,
-            help="CSV (commas, semicolons or tabs), Excel or Parquet with a header: "
+            help="CSV (commas, semicolons or tabs; also .gz), Excel or Parquet with a header: "
             "subject,value[,epsilon][,trust], and the attributes of the study; - for input. In a study of "
             "measures their columns stand in place of value. Coordinates of a vector stand in one cell, with "
             "semicolons between them. Case does not count in names of columns and trust tags; labels and "
@@ -84,8 +84,12 @@ def contribute(
     decimals: Annotated[
         Decimals | None,
         typer.Option(
-            show_default="a comma where it can be nothing else", help="What stands before decimals."
+            show_default="the file's numbers tell",
+            help="What stands before decimals; the other mark may stand between thousands.",
         ),
+    ] = None,
+    sheet: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Sheet of an Excel file that has several.")
     ] = None,
     ignore_columns: Annotated[
         list[str] | None,
@@ -106,7 +110,7 @@ def contribute(
     tag: Tag | None = None if trust is None else trust.value
     bearer = needed(token)
     try:
-        records = _read(file, subject_column, value_column, decimals, ignore_columns or ())
+        records = _read(file, subject_column, value_column, decimals, ignore_columns or (), sheet)
     except InvalidRequest as refusal:
         raise CommandFailed(_with_options(str(refusal))) from None
     if tag is None and not records.has("trust"):
@@ -179,7 +183,12 @@ def _first(rows: Sequence[int]) -> str:
 
 
 def _read(
-    file: str, subject: str, value: str, decimals: Decimals | None, ignore: Sequence[str]
+    file: str,
+    subject: str,
+    value: str,
+    decimals: Decimals | None,
+    ignore: Sequence[str],
+    sheet: str | None,
 ) -> RecordFile:
     return RecordFile(
         sys.stdin.buffer if file == "-" else file,
@@ -187,6 +196,7 @@ def _read(
         value=value,
         decimals=None if decimals is None else decimals.value,
         ignore=ignore,
+        sheet=sheet,
     )
 
 

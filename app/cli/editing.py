@@ -10,12 +10,13 @@ from typing import Any, TypeVar, get_args, get_origin
 
 import click
 from dither import ProblemError
+from dither.device.table import NotOneNumber, check_meant
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from app.cli.common import CommandFailed
 from app.cli.http import explain
-from app.cli.options import Schema, fields_in
+from app.cli.options import RANGE_ENDS, Schema, fields_in
 
 T = TypeVar("T")
 
@@ -97,7 +98,21 @@ def read(model: type[BaseModel], text: str) -> dict[str, Any]:
     missing = [key for name, key, field, _ in fields_in(model) if field.is_required() and key not in found]
     if missing:
         raise ValueError("\n".join(f"{key}: is required" for key in missing))
+    for key, end in _range_ends(found):
+        try:
+            check_meant(str(end))
+        except NotOneNumber as question:
+            raise ValueError(f"{key}: {end} {question}") from None
     return {names[key]: value for key, value in found.items()}
+
+
+def _range_ends(document: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The ends of ranges in a document, those of its measures too."""
+    for key, value in document.items():
+        if isinstance(value, dict):
+            yield from ((f"{key}.{name}", end) for name, end in _range_ends(value))
+        elif key in RANGE_ENDS:
+            yield key, value
 
 
 def _flat(document: Mapping[str, Any], fields: Container[str], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -10,6 +10,7 @@ from typing import Annotated
 import httpx
 import typer
 from dither import Client, DitherError, NoGain, ProblemError, Retry, TransportError
+from dither.device.table import NotOneNumber, check_meant
 
 from app.cli.common import CommandFailed, notes, usage_error
 
@@ -112,6 +113,15 @@ def number(text: str, option: str) -> Decimal:
     if not value.is_finite():
         raise usage_error(f"{option}: must be finite")
     return value
+
+
+def range_end(text: str, option: str) -> Decimal:
+    """An end of a range, which stays for good: what may mean two numbers is asked back."""
+    try:
+        check_meant(text)
+    except NotOneNumber as question:
+        raise usage_error(f"{option}: {text} {question}") from None
+    return number(text, option)
 
 
 def optional(text: str | None, option: str) -> Decimal | None:

@@ -12,10 +12,13 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from app.cli.common import usage_error
-from app.cli.http import integer, number
+from app.cli.http import integer, number, range_end
 from app.cli.service_commands import Command, option, with_options
 
 Schema = dict[str, Any]
+
+RANGE_ENDS = ("lower", "upper")
+"""Fields that are the ends of a range."""
 
 _AS_JSON = re.compile(r", as \{.*?\}")
 _LABELS = "NAME=A,B,..."
@@ -53,7 +56,11 @@ def fields_of(
                     read = _measures if _of_measures(fields[name][0]) else _lists
                     document[name] = read(document[name], f"--{name.replace('_', '-')}")
                 if isinstance(document[name], str):
-                    document[name] = _value(document[name], schema, f"--{name.replace('_', '-')}")
+                    place = f"--{name.replace('_', '-')}"
+                    text = document[name]
+                    document[name] = (
+                        range_end(text, place) if name in RANGE_ENDS else _value(text, schema, place)
+                    )
             command({name: value for name, value in document.items() if value not in (None, [])}, **given)
 
         _, *own = inspect.signature(command).parameters.values()
@@ -121,9 +128,7 @@ def _measures(texts: list[str], option: str) -> dict[str, dict[str, object]]:
         if len(words) == 1 and "|" in words[0]:
             found[name] = {"choices": [label.strip() for label in words[0].split("|")]}
         elif len(words) in (2, 3):
-            found[name] = {
-                end: number(text, option) for end, text in zip(("lower", "upper"), words, strict=False)
-            }
+            found[name] = {end: range_end(text, option) for end, text in zip(RANGE_ENDS, words, strict=False)}
             if len(words) == 3:
                 found[name]["dimension"] = integer(words[2], option)
         else:

@@ -20,15 +20,6 @@ class JsonNumber(str):
     __slots__ = ()
 
 
-def parse_text(text: str) -> tuple[int, int]:
-    """As `parse_decimal`, of a number that a person wrote: no digit is needed before the point.
-
-    >>> parse_text(".2")
-    (2, -1)
-    """
-    return parse_decimal(f"0{text}" if text.startswith(".") else text)
-
-
 def to_decimal(text: str) -> Decimal:
     """The exact value of a decimal number; -0 is 0, and .5 is 0.5.
 
@@ -38,7 +29,7 @@ def to_decimal(text: str) -> Decimal:
     >>> to_decimal("1.50e-3")
     Decimal('0.00150')
     """
-    mantissa, _ = parse_text(text)
+    mantissa, _ = parse_decimal(text)
     return Decimal(text) if mantissa else Decimal(0)
 
 

@@ -4,7 +4,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from dither.device.table import CsvReader, Decimals, NotATable, NotOneNumber, tidy_name, with_point
+from dither.device.table import (
+    CsvReader,
+    Decimals,
+    Marks,
+    NotAnId,
+    NotATable,
+    NotOneNumber,
+    check_subject_cell,
+    tidy_name,
+)
 
 from app.core.errors import FieldError, MalformedDocument
 from app.core.numbers import JsonNumber
@@ -17,7 +26,7 @@ class Columns:
 
     Attributes:
         names: All of them.
-        required: The one that must be there.
+        subject: The one of the person, which must be there.
         numbers: Those that hold numbers.
         lists: Those whose cells hold several numbers: 1.5;-2;0.25.
         words: Those that hold words in any case.
@@ -26,7 +35,7 @@ class Columns:
     """
 
     names: Set[str]
-    required: str
+    subject: str
     numbers: Set[str]
     lists: Set[str]
     words: Set[str]
@@ -37,16 +46,20 @@ class Columns:
 class Csv:
     """One document.
 
+    A number such as 1.234 is read with a point where those that have arrived by then tell so. Where later
+    ones have a decimal comma, the whole document is refused.
+
     Args:
         columns: What it may have.
-        decimals: How it writes decimals; None: with a comma where it can be nothing else.
+        decimals: What it has before decimals; None: its numbers tell.
     """
 
     def __init__(self, columns: Columns, decimals: Decimals | None = None) -> None:
         self._columns = columns
-        self._decimals = decimals
+        self._marks = Marks(decimals)
         self._reader = CsvReader(columns.names, MAX_RECORD)
         self._header: list[str] | None = None
+        self._telling: Sequence[int] = ()
 
     def feed(self, text: str) -> Iterator[Record | Unreadable]:
         """The records of complete lines."""
@@ -64,26 +77,38 @@ class Csv:
 
     def _records(self, rows: Iterable[Sequence[str]]) -> Iterator[Record | Unreadable]:
         try:
-            for row in rows:
+            # What has arrived tells of its numbers before the first of them is read.
+            for row in (arrived := list(rows)):
                 if self._header is None:
                     self._header = self._read_header(row)
-                else:
-                    yield self._record(row, self._header)
+                    self._marks.points = self._reader.delimiter == ","
+                    arrived = arrived[1:]
+                elif len(row) == len(self._header):
+                    self._see(row)
+            for row in arrived:
+                yield self._record(row, self._header or ())
         except NotATable as error:
             raise MalformedDocument(f"the document {error}") from None
 
     def _read_header(self, row: Sequence[str]) -> list[str]:
         header, allowed = [tidy_name(name).lower() for name in row], self._columns
+        tell = allowed.numbers | allowed.lists
+        self._telling = [place for place, name in enumerate(header) if name in tell]
         unknown = [name or "(empty)" for name in header if name not in allowed.names]
         if unknown:
             fault = f"columns that are no field: {', '.join(unknown)[:200]}"
         elif len(set(header)) != len(header):
             fault = "a column twice"
-        elif allowed.required not in header:
-            fault = f"no column {allowed.required}"
+        elif allowed.subject not in header:
+            fault = f"no column {allowed.subject}"
         else:
             return header
         raise MalformedDocument(f"the header line has {fault}; {self._remedy}")
+
+    def _see(self, row: Sequence[str]) -> None:
+        for place in self._telling:
+            for number in row[place].split(";"):
+                self._marks.see(number)
 
     def _record(self, row: Sequence[str], header: Sequence[str]) -> Record | Unreadable:
         if len(row) != len(header):
@@ -99,15 +124,18 @@ class Csv:
                 fields = record if outer is None else record.setdefault(outer, {})
                 try:
                     fields[name] = self._cell(name, cell, number=name in reports)
-                except NotOneNumber as refusal:
-                    reason = f"{refusal}, with ?decimals=, or ?decimals=."
+                except (NotOneNumber, NotAnId) as refusal:
+                    remedy = ", with ?decimals=, or ?decimals=." if isinstance(refusal, NotOneNumber) else ""
                     shown = name if outer is None else f"{outer}.{name}"
-                    return Unreadable(code="invalid_request", fields=[FieldError(shown, reason)])
+                    error = FieldError(shown, f"{refusal}{remedy}")
+                    return Unreadable(code="invalid_request", fields=[error])
         return record
 
     def _cell(self, name: str, cell: str, *, number: bool) -> object:
         if name in self._columns.lists:
-            return [JsonNumber(with_point(number, self._decimals)) for number in cell.split(";")]
+            return [JsonNumber(self._marks.number(number)) for number in cell.split(";")]
         if number or name in self._columns.numbers:
-            return JsonNumber(with_point(cell, self._decimals))
+            return JsonNumber(self._marks.number(cell))
+        if name == self._columns.subject:
+            check_subject_cell(cell)
         return cell.lower() if name in self._columns.words else cell

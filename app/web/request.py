@@ -6,6 +6,7 @@ from typing import cast
 from urllib.parse import unquote_to_bytes
 from uuid import UUID
 
+from dither.device.texts import MAX_SUBJECT_LENGTH
 from starlette.requests import Request
 
 from app.core.errors import (
@@ -19,7 +20,6 @@ from app.core.errors import (
 from app.core.principal import Principal, Role
 from app.core.study import Study
 from app.formats.strict_json import decode_json, decode_utf8
-from app.services.contributing.intake import MAX_SUBJECT_LENGTH
 from app.web.patterns import SLUG_PATTERN
 from app.web.request_log import PRINCIPAL
 from app.web.state import Api

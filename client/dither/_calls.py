@@ -331,8 +331,12 @@ def token_path(token: str) -> str:
 
 
 def quoted(subject: str) -> str:
-    """A subject, whatever it is, as a piece of a path."""
-    return quote(subject, safe="")
+    """A subject, whatever it is, as a piece of a path.
+
+    Clients take a plain dot or two for the way within a path; what was stored by such a name is reached all
+    the same.
+    """
+    return subject.replace(".", "%2E") if subject in (".", "..") else quote(subject, safe="")
 
 
 def _segment(name: str, text: str) -> str:

@@ -1,17 +1,33 @@
 """Files of records as people have them: CSV in many forms, Excel, Parquet."""
 
+import gzip
 import io
 import os
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from dither._errors import InvalidRequest
-from dither._rows import FIELDS, NOT_NAMED, Columns, Named, Row, is_missing, names_of
+from dither._rows import (
+    FIELDS,
+    LOST_DIGITS,
+    NOT_NAMED,
+    Columns,
+    Named,
+    Row,
+    check_decimals,
+    is_missing,
+    names_of,
+)
 from dither.device.table import CsvReader, Decimals, NotATable, encoding_of
+
+_GZIP = b"\x1f\x8b"
+_COMPRESSED = (b"\x28\xb5\x2f\xfd", b"\xfd7zXZ", b"BZh", b"7z\xbc\xaf", b"Rar!", b"\x1f\x9d")
+"""How files begin that zstd, xz, bzip2, 7-Zip, RAR and compress write."""
 
 _PIECE = 65_536
 """Characters of a CSV that are read at a time."""
@@ -25,17 +41,23 @@ _REMEDY = "; name yours with subject= and value= (--subject-column, --value-colu
 class RecordFile:
     r"""A file with a header, for `contribute_many`. The whole file is read once before a row is used.
 
-    CSV with commas, semicolons or tabs, in UTF-8 or UTF-16; Excel (.xlsx, first sheet) with the extra
+    CSV with commas, semicolons or tabs, in UTF-8 or UTF-16, also in gzip; Excel (.xlsx) with the extra
     `excel`; Parquet with the extra `parquet`. Columns: subject, value, and perhaps epsilon, trust and the
     attributes of the study; in a study of measures their columns stand in place of value. Case and spaces of
     names do not count; a column that is no field is refused. Spaces around cells are cut off. A whole number
     as subject is its digits. Coordinates of a vector stand in one cell, with semicolons between them.
 
+    A number such as 1,234 or 1.234 may be one or a thousand, and is refused until `decimals` says which. With
+    a point it is read as it stands in a file that has other numbers with a decimal point, such as 0.5 or
+    12.75, or commas between its cells, and no number with a decimal comma.
+
     Args:
         source: A path, or a binary file that is read to its end.
         subject, value: What these two columns are called.
-        decimals: `.` or `,`: how text writes decimals; None: a comma where it can be nothing else.
+        decimals: `.` or `,`: what text has before decimals, the other one may stand between thousands; None:
+            the numbers tell.
         ignore: Columns that are no field, and are left out.
+        sheet: The sheet of an Excel file; needed where several have cells.
 
     Attributes:
         columns: What the file's columns are called.
@@ -58,13 +80,18 @@ class RecordFile:
         value: str = "value",
         decimals: Decimals | None = None,
         ignore: Iterable[str] = (),
+        sheet: str | None = None,
     ) -> None:
+        self._content: Path | bytes
         if isinstance(source, str | os.PathLike):
-            self._content: Path | bytes = Path(source)
-            self._name = Path(source).name
+            # A pipe can be read once only.
+            self._content = path if (path := Path(source)).is_file() else path.read_bytes()
+            self._name = path.name
         else:
             self._content, self._name = source.read(), "the file"
         self._wanted = {"subject": subject, "value": value}
+        self._sheet = sheet
+        self._points = False
         self._read = self._reader()
         rows = self._read()
         header = [str("" if cell is None else cell) for cell in next(rows, ())]
@@ -72,9 +99,8 @@ class RecordFile:
             raise self._refuse(
                 "is empty; its first line must name the columns subject,value[,epsilon][,trust]"
             )
-        self._columns = Columns(
-            header, subject=subject, value=value, decimals=decimals, what=self._name, remedy=_REMEDY
-        )
+        self._columns = Columns(header, subject=subject, value=value, what=self._name, remedy=_REMEDY)
+        self._decimals = check_decimals(decimals)
         self._ignored = names_of(ignore)
         self._length = sum(1 for _ in rows)
 
@@ -99,22 +125,35 @@ class RecordFile:
         Raises:
             InvalidRequest: there is no column of the value, or one that is no field.
         """
-        columns = self._columns.naming(replace(named, ignored=(*named.ignored, *self._ignored)))
+        ignored = (*named.ignored, *self._ignored)
+        decimals = named.decimals or self._decimals
+        named = replace(named, ignored=ignored, decimals=decimals)
+        yield from self._columns.naming(named, self._below, self._points).records(self._below())
+
+    def _below(self) -> Iterator[Sequence[object]]:
+        """The rows below the header."""
         rows = self._read()
         next(rows)
         for cells in rows:
-            yield columns.record([_plain(cell) for cell in cells])
+            yield [_plain(cell) for cell in cells]
 
     def _refuse(self, reason: str) -> InvalidRequest:
         return InvalidRequest(self._name, reason)
 
     @contextmanager
     def _open(self) -> Iterator[BinaryIO]:
-        if isinstance(self._content, bytes):
-            yield io.BytesIO(self._content)
-        else:
-            with self._content.open("rb") as file:
+        with ExitStack() as opened:
+            content = self._content
+            file: BinaryIO = io.BytesIO(content) if isinstance(content, bytes) else content.open("rb")
+            opened.enter_context(file)
+            if file.read(len(_GZIP)) == _GZIP:
+                file.seek(0)
+                file = cast(BinaryIO, opened.enter_context(gzip.open(file)))
+            file.seek(0)
+            try:
                 yield file
+            except (gzip.BadGzipFile, EOFError, zlib.error):
+                raise self._refuse("is a gzip file that is damaged, or breaks off") from None
 
     def _reader(self) -> Any:
         """What yields the rows, the header first, chosen by how the file begins."""
@@ -122,6 +161,10 @@ class RecordFile:
             start = file.read(8)
         if start.startswith(b"PK\3\4"):
             return self._excel
+        if self._sheet is not None:
+            raise self._refuse(f"has no sheet {self._sheet}: it is no Excel file")
+        if start.startswith(_COMPRESSED):
+            raise self._refuse("is compressed; unpack it, or compress it with gzip")
         if start.startswith(b"PAR1"):
             return self._parquet
         if start.startswith(b"\xd0\xcf\x11\xe0"):
@@ -138,6 +181,7 @@ class RecordFile:
                 while piece := text.read(_PIECE):
                     yield from reader.feed(piece)
                 yield from reader.finish()
+                self._points = reader.delimiter == ","
             except NotATable as error:
                 raise self._refuse(str(error)) from None
             except UnicodeDecodeError:
@@ -166,13 +210,29 @@ class RecordFile:
             except Exception as error:  # whatever a broken archive makes of it
                 raise self._refuse("looks like an Excel file and is none; save it as .xlsx or CSV") from error
             width = 0
-            for row in book.worksheets[0].iter_rows(values_only=True):
-                cells = _without_empty_end(row)
+            for row in self._chosen_sheet(book).iter_rows(values_only=True):
+                cells = [_as_excel_has_it(cell) for cell in _without_empty_end(row)]
                 if cells:
                     # Excel does not write what is empty at the end of a row.
                     width = width or len(cells)
                     yield [*cells, *[None] * (width - len(cells))]
             book.close()
+
+    def _chosen_sheet(self, book: Any) -> Any:
+        """The sheet that was named, or the only one with cells.
+
+        Raises:
+            InvalidRequest: there is no such one, or several have cells and none was named.
+        """
+        sheets = {sheet.title: sheet for sheet in book.worksheets}
+        if self._sheet is not None:
+            if self._sheet not in sheets:
+                raise self._refuse(f"has no sheet {self._sheet}; its sheets are: {', '.join(sheets)}")
+            return sheets[self._sheet]
+        full = [title for title, sheet in sheets.items() if _has_cells(sheet)]
+        if len(full) > 1:
+            raise self._refuse(f"has several sheets: {', '.join(full)}; say which with sheet= (--sheet)")
+        return sheets[full[0] if full else next(iter(sheets))]
 
     def _parquet(self) -> Iterator[Sequence[object]]:
         try:
@@ -189,6 +249,16 @@ class RecordFile:
             yield table.schema_arrow.names
             for batch in table.iter_batches():
                 yield from zip(*batch.to_pydict().values(), strict=True)
+
+
+def _has_cells(sheet: Any) -> bool:
+    rows = sheet.iter_rows(values_only=True)
+    return any(_without_empty_end(row) for row in rows)
+
+
+def _as_excel_has_it(cell: object) -> object:
+    """A cell; a whole number of many digits is none of Excel's, which keeps fifteen of them."""
+    return float(cell) if isinstance(cell, int) and abs(cell) >= LOST_DIGITS else cell
 
 
 def _without_empty_end(cells: Sequence[object]) -> Sequence[object]:

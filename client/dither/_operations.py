@@ -33,6 +33,7 @@ from dither._rows import Named, Row, read_rows
 from dither._stores import AnyDevice, NoLedger
 from dither._wire import encode
 from dither.device.numbers import Numeric, Value, epsilon_cost
+from dither.device.table import Decimals
 
 _NDJSON = (("content-type", "application/x-ndjson"), ("content-encoding", "gzip"))
 _COMPRESSION = 3
@@ -127,6 +128,7 @@ class Operations:
         check_spent: bool,
         on_progress: Callable[[BatchProgress], None] | None,
         ignore: Iterable[str] = (),
+        decimals: Decimals | None = None,
     ) -> Flow[BatchResult]:
         """POST batches; what is refused does not sink the rest."""
         if not isinstance(chunk, SupportsIndex) or isinstance(chunk, bool) or chunk.__index__() < 1:
@@ -136,7 +138,7 @@ class Operations:
         study = yield from self._described(slug)
         results: list[RecordResult] = []
         counts = {"created": 0, "unchanged": 0, "refused": 0}
-        iterator = read_rows(records, Named.of(study, ignore))
+        iterator = read_rows(records, Named.of(study, ignore, decimals))
         while batch := list(islice(iterator, min(chunk, sys.maxsize))):
             orders = [_order_or_refusal(study, record, epsilon=epsilon, trust=trust) for record in batch]
             done = yield from self._batch(device, study, orders, check_spent=check_spent)

@@ -26,11 +26,9 @@ from dither.device.numbers import (
     round_down_to_significant,
 )
 from dither.device.randomizers import LocalMechanism, Randomizer, randomizer
+from dither.device.texts import MAX_SUBJECT_LENGTH, spelled, subject_fault
 
-MAX_SUBJECT_LENGTH = 256
-"""Characters of a subject."""
-
-_NOT_PLAIN = re.compile("[\0\ud800-\udfff]")
+_NOT_PLAIN = re.compile("[\ud800-\udfff]")
 _RELATIONS = ("replace_one", "add_remove_one")
 _TRUSTS: dict[str, Trust] = {"central": "central", "local": "local", "public": "public"}
 
@@ -89,7 +87,7 @@ def make_order(
         InvalidRequest: an argument is not admissible in this study.
         UnsupportedMechanism: this SDK cannot randomize for it.
     """
-    subject = subject_text(subject)
+    subject = new_subject(subject)
     tag = _TRUSTS.get(trust) if isinstance(trust, str) else None
     if tag is None:
         raise InvalidRequest("trust", "must be central, local or public")
@@ -135,9 +133,10 @@ def _one(of: Study | Measure, value: object, name: str) -> tuple[OfOne, int | tu
         return _vector(of, value, name)
     if not of.choices:
         return _number(of, value, name)
-    if not isinstance(value, str) or value not in of.choices:
+    choice = spelled(value, of.choices) if isinstance(value, str) else None
+    if choice is None:
         raise InvalidRequest(name, f"must be one of the {_whose(of)}'s choices: {', '.join(of.choices)}")
-    return str(value), choice_points(len(of.choices))[of.choices.index(str(value))]
+    return choice, choice_points(len(of.choices))[of.choices.index(choice)]
 
 
 def _whose(of: Study | Measure) -> str:
@@ -187,14 +186,17 @@ def _labels(study: Study, given: Mapping[str, str]) -> tuple[tuple[str, str], ..
     for name in mapped("attributes", given, '{"region": "north"}'):
         if name not in study.attributes:
             raise InvalidRequest(f"attributes.{name}", "is no attribute of the study")
+    found = []
     for name, labels in study.attributes.items():
         if name not in given:
             raise InvalidRequest(f"attributes.{name}", "is needed: every attribute of the study once")
-        if given[name] not in labels:
+        label = spelled(given[name], labels) if isinstance(given[name], str) else None
+        if label is None:
             raise InvalidRequest(
                 f"attributes.{name}", f"must be one of the study's labels: {', '.join(labels)}"
             )
-    return tuple((name, given[name]) for name in study.attributes)
+        found.append((name, label))
+    return tuple(found)
 
 
 def _vector(of: Study | Measure, value: object, name: str) -> tuple[tuple[Number, ...], tuple[int, ...]]:
@@ -259,27 +261,30 @@ def subject_text(subject: str | int) -> str:
     """A subject as the service knows it: a text, or the decimal digits of an integer.
 
     Raises:
-        InvalidRequest: neither, or it cannot be part of a path.
+        InvalidRequest: neither.
     """
     text: object = subject
     if isinstance(subject, SupportsIndex) and not isinstance(subject, bool):
         text = str(operator.index(subject))
-    check_subject(text)
-    return str(text)
-
-
-def check_subject(subject: object) -> None:
-    """Refuse a subject that cannot be part of a path.
-
-    Raises:
-        InvalidRequest: with the reason.
-    """
-    if not isinstance(subject, str) or subject in (".", "..") or not 1 <= len(subject) <= MAX_SUBJECT_LENGTH:
+    if not isinstance(text, str) or not 1 <= len(text) <= MAX_SUBJECT_LENGTH:
         raise InvalidRequest(
             "subject", f"must be an integer or a text of 1 to {MAX_SUBJECT_LENGTH} characters"
         )
-    if _NOT_PLAIN.search(subject):
+    if _NOT_PLAIN.search(text):
         raise InvalidRequest("subject", "is not plain Unicode text")
+    return text
+
+
+def new_subject(subject: str | int) -> str:
+    """The same of one that gives something away.
+
+    Raises:
+        InvalidRequest: it is none, or one that the service does not take any more.
+    """
+    text = subject_text(subject)
+    if (fault := subject_fault(text)) is not None:
+        raise InvalidRequest("subject", fault)
+    return text
 
 
 def check_study(study: Study, slug: str) -> None:

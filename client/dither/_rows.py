@@ -1,20 +1,32 @@
 """Rows as callers have them: records, dictionaries, tuples, data frames. Pure."""
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from typing import Any, cast
 
 from dither._errors import InvalidRequest
 from dither._models import Record, Study, Trust
-from dither.device.table import Decimals, NotOneNumber, tidy_name, with_point
+from dither.device.table import (
+    Decimals,
+    Marks,
+    NotAnId,
+    NotOneNumber,
+    check_subject_cell,
+    tidy_name,
+    two_readings,
+)
 
 Row = Record | InvalidRequest
 """A row that was read, or why it could not be."""
 
 REQUIRED = ("subject", "value")
 FIELDS = (*REQUIRED, "epsilon", "trust")
+
+LOST_DIGITS = 1e15
+"""From here on a spreadsheet writes zeros in place of digits."""
 
 _NOTHING = frozenset({"NAType", "NaTType"})
 """What pandas calls its missing values; equal to nothing, they cannot be compared."""
@@ -29,15 +41,17 @@ class Named:
         measures: Those of its measures, in place of a value.
         chosen: Of these or the value those whose cells are choices.
         ignored: Those that are no field, and are left out on purpose.
+        decimals: What their text has before decimals; None: the numbers tell.
     """
 
     attributes: Sequence[str] = ()
     measures: Sequence[str] = ()
     chosen: Container[str] = ()
     ignored: Sequence[str] = ()
+    decimals: Decimals | None = None
 
     @classmethod
-    def of(cls, study: Study, ignored: Iterable[str] = ()) -> "Named":
+    def of(cls, study: Study, ignored: Iterable[str] = (), decimals: Decimals | None = None) -> "Named":
         """Those of a study."""
         choices = {name for name, one in study.measures.items() if one.choices}
         return cls(
@@ -45,10 +59,22 @@ class Named:
             measures=tuple(study.measures),
             chosen={"value"} if study.choices and not study.measures else choices,
             ignored=names_of(ignored),
+            decimals=check_decimals(decimals),
         )
 
 
 NOT_NAMED = Named()
+
+
+def check_decimals(decimals: Decimals | None) -> Decimals | None:
+    """What is said of decimals.
+
+    Raises:
+        InvalidRequest: it is none of the marks.
+    """
+    if decimals not in (None, ".", ","):
+        raise InvalidRequest("decimals", "must be '.' or ','")
+    return decimals
 
 
 def names_of(names: str | Iterable[str]) -> tuple[str, ...]:
@@ -79,19 +105,23 @@ def read_rows(source: Iterable[Any], named: Named = NOT_NAMED) -> Iterator[Row]:
     if hasattr(table, "rows_with"):
         yield from table.rows_with(named)
     elif hasattr(table, "itertuples"):
-        columns = Columns(map(str, table.columns)).naming(named)
-        yield from columns.records(table.itertuples(index=False, name=None))
+        rows = partial(table.itertuples, index=False, name=None)
+        yield from Columns(map(str, table.columns)).naming(named, rows).records(rows())
     elif hasattr(table, "iter_rows"):
-        yield from Columns(table.columns).naming(named).records(table.iter_rows())
+        yield from Columns(table.columns).naming(named, table.iter_rows).records(table.iter_rows())
     elif hasattr(table, "to_batches"):
-        for batch in table.to_batches():
-            columns = Columns(table.column_names).naming(named)
-            yield from columns.records(zip(*batch.to_pydict().values(), strict=True))
+        rows = partial(_rows_of_batches, table)
+        yield from Columns(table.column_names).naming(named, rows).records(rows())
     else:
         _check_rows(source)
-        known: dict[tuple[str, ...], Columns] = {}
+        known: dict[Shape, Columns] = {}
         for number, row in enumerate(source, start=1):
-            yield _record(row, number, known, named)
+            yield _record(row, number, known, named, source)
+
+
+def _rows_of_batches(table: Any) -> Iterator[Sequence[object]]:
+    for batch in table.to_batches():
+        yield from zip(*batch.to_pydict().values(), strict=True)
 
 
 def _check_rows(source: object) -> None:
@@ -104,20 +134,48 @@ def _check_rows(source: object) -> None:
         raise InvalidRequest("records", reason)
 
 
-def _record(row: object, number: int, known: dict[tuple[str, ...], "Columns"], named: Named) -> Row:
+Shape = tuple[bool, tuple[str, ...]]
+"""Whether a row has names of its own, and its names."""
+
+
+def _shape(row: object) -> Shape | None:
+    """The columns of a row; None where it is no row."""
+    if isinstance(row, Mapping):
+        return True, tuple(map(str, row))
+    if isinstance(row, Sequence) and not isinstance(row, str | bytes) and 2 <= len(row) <= len(FIELDS):
+        return False, FIELDS[: len(row)]
+    return None
+
+
+def _cells(row: Any) -> Sequence[object]:
+    return tuple(row.values()) if isinstance(row, Mapping) else row
+
+
+def _record(
+    row: object, number: int, known: dict[Shape, "Columns"], named: Named, source: Iterable[Any]
+) -> Row:
     if isinstance(row, Record | InvalidRequest):
         return row
-    if isinstance(row, Mapping):
-        names = tuple(map(str, row))
-        columns = known.get(names)
-        if columns is None:
-            columns = Columns(names, what=f"row {number}").naming(named)
-            known[names] = columns
-        return columns.record(tuple(row.values()))
-    if isinstance(row, Sequence) and not isinstance(row, str | bytes) and 2 <= len(row) <= len(FIELDS):
-        return Columns(FIELDS[: len(row)]).naming(replace(named, attributes=())).record(row)
-    reason = f"row {number} must be a Record, a dict, or a tuple of {', '.join(FIELDS)} or their beginning"
-    raise InvalidRequest("records", reason)
+    shape = _shape(row)
+    if shape is None:
+        reason = (
+            f"row {number} must be a Record, a dict, or a tuple of {', '.join(FIELDS)} or their beginning"
+        )
+        raise InvalidRequest("records", reason)
+    columns = known.get(shape)
+    if columns is None:
+        by_name, names = shape
+        columns = Columns(names, what=f"row {number}" if by_name else "records")
+        # What can be read once only does not tell of its numbers before they are read.
+        again = partial(_alike, source, shape) if isinstance(source, Sequence) else None
+        columns.naming(named if by_name else replace(named, attributes=()), again)
+        known[shape] = columns
+    return columns.record(_cells(row))
+
+
+def _alike(source: Iterable[Any], shape: Shape) -> Iterator[Sequence[object]]:
+    """The rows with these columns."""
+    return (_cells(row) for row in source if not isinstance(row, Record) and _shape(row) == shape)
 
 
 class Columns:
@@ -126,7 +184,6 @@ class Columns:
     Args:
         names: Of the columns, in their order.
         subject, value: What these two are called.
-        decimals: How text writes decimals; None: a comma where it can be nothing else.
         what: That has the columns, for refusals.
         remedy: What to do about a column that is missing, for refusals.
 
@@ -140,13 +197,11 @@ class Columns:
         *,
         subject: str = "subject",
         value: str = "value",
-        decimals: Decimals | None = None,
         what: str = "records",
         remedy: str = "",
     ) -> None:
         self.names = [tidy_name(name) for name in names]
         self._own = [name.casefold() for name in self.names]
-        self._decimals = decimals
         self._what = what
         self._remedy = remedy
         self._called = dict(zip(FIELDS, map(tidy_name, (subject, value, *FIELDS[2:])), strict=True))
@@ -156,9 +211,21 @@ class Columns:
         self._labels: dict[str, int] = {}
         self._chosen: Container[str] = ()
         self._measures: dict[str, int] | None = None
+        self._marks = Marks()
+        self._again: Callable[[], Iterable[Sequence[object]]] | None = None
 
-    def naming(self, named: Named) -> "Columns":
+    def naming(
+        self,
+        named: Named,
+        again: Callable[[], Iterable[Sequence[object]]] | None = None,
+        points: bool = False,
+    ) -> "Columns":
         """These, with those that a study names; what is missing is refused with its row.
+
+        Args:
+            named: By the study.
+            again: All rows, once more: where a number may mean two, the others tell how it is read.
+            points: Whether decimals follow a point where they do not.
 
         Raises:
             InvalidRequest: there is no column of the value, or one that is no field.
@@ -169,6 +236,9 @@ class Columns:
         self._labels = self._find({name: name for name in named.attributes})
         self._chosen = named.chosen
         self._check_others(named)
+        self._marks = Marks(named.decimals)
+        self._marks.points = points
+        self._again = again if named.decimals is None else None
         return self
 
     def _find(self, called: Mapping[str, str]) -> dict[str, int]:
@@ -227,7 +297,7 @@ class Columns:
             epsilon = cells.get("epsilon")
             labels = {name: row[place] for name, place in self._labels.items()}
             return Record(
-                subject=cast(str, cells["subject"]),
+                subject=cast(str, _subject(cells["subject"])),
                 value=cast(Any, self._value(cells.get("value"), row)),
                 epsilon=cast(Any, self._number(epsilon, "epsilon")),
                 trust=cast(Trust | None, _tidy(cells.get("trust"))),
@@ -260,13 +330,27 @@ class Columns:
         return self._number(cell, field)
 
     def _number(self, cell: object, field: str) -> object:
-        """A cell; text with a decimal point in place of the comma."""
+        """A cell; text with a decimal point in place of other marks."""
         if not isinstance(cell, str):
             return cell
         try:
-            return with_point(cell, self._decimals)
+            if self._again is not None and two_readings(cell) is not None:
+                self._look()
+            return self._marks.number(cell)
         except NotOneNumber as refusal:
             raise InvalidRequest(field, f"{refusal}, with decimals=',' or '.' (--decimals)") from None
+
+    def _look(self) -> None:
+        """Let all numbers of the table tell how they are written."""
+        again, self._again = self._again, None
+        named = {**self._places, **(self._measures or {})}
+        numbers = {"value", "epsilon", *(self._measures or {})}
+        places = [place for name, place in named.items() if name in numbers and name not in self._chosen]
+        for row in again() if again is not None else ():
+            for place in places:
+                cell = row[place] if place < len(row) else None
+                for number in cell.split(";") if isinstance(cell, str) else ():
+                    self._marks.see(number)
 
 
 def is_missing(cell: object) -> bool:
@@ -278,6 +362,26 @@ def is_missing(cell: object) -> bool:
     if isinstance(cell, str):
         return not cell.strip()
     return cell is None or (isinstance(cell, float) and math.isnan(cell)) or type(cell).__name__ in _NOTHING
+
+
+def _subject(cell: object) -> object:
+    """An id: a table keeps whole numbers as decimal ones where some are missing.
+
+    Raises:
+        InvalidRequest: it has more digits than such a number, or was rewritten by a table.
+    """
+    if isinstance(cell, float) and cell.is_integer():
+        if abs(cell) >= LOST_DIGITS:
+            raise InvalidRequest(
+                "subject", "has more digits than a number of a table; keep ids as text there"
+            )
+        return int(cell)
+    if isinstance(cell, str):
+        try:
+            check_subject_cell(cell)
+        except NotAnId as refusal:
+            raise InvalidRequest("subject", str(refusal)) from None
+    return cell
 
 
 def _label(cell: object) -> str:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Literal
 
 from dither._errors import InvalidRequest, SessionChanged, SessionUnsound, UnsupportedMechanism
-from dither._orders import check_subject, grid_of, on_grid
+from dither._orders import grid_of, new_subject, on_grid
 from dither._session_models import Session, SessionState
 from dither.device.numbers import GRID_BITS, GRID_SIZE, Grid, Numeric, Value, epsilon_cost
 from dither.device.numbers import epsilon_limit as limit_of
@@ -178,7 +178,7 @@ def make_person(session: Session, terms: Terms, subject: str, value: Value) -> P
     Raises:
         InvalidRequest: an argument is not admissible.
     """
-    check_subject(subject)
+    subject = new_subject(subject)
     grid = grid_of(session.lower.as_integer_ratio(), session.upper.as_integer_ratio())
     if terms.direction is not None:
         points: tuple[int, ...] = (_point(grid, value, "value"),)

@@ -106,3 +106,49 @@ async def test_a_document_that_cannot_be_read_says_where(
     response = await send(service, study, content)
     assert_problem(response, "malformed_document", 400)
     assert said in response.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("content", "query", "values"),
+    [
+        ("subject;value\na;12,5\nb;1.234\n", "", [12.5, None]),
+        ("subject;value\nb;1.234\na;12,5\n", "", [None, 12.5]),
+        ("subject;value\na;1.234\n", "", [None]),
+        ("subject;value\na;1.234\nb;2\n", "&decimals=,", [1234, 2]),
+        ("subject;value\na;1.234\n", "&decimals=.", [1.234]),
+        ("subject;value\na;1.234\nb;12.5\n", "", [1.234, 12.5]),
+        ("subject,value\na,1.234\n", "", [1.234]),
+        ('subject,value\na,"1,234"\n', "&decimals=.", [1234]),
+        ("subject;value\na;1.234,56\nb;.5\nc;+5\nd;5.\n", "", [1234.56, 0.5, 5, 5]),
+    ],
+)
+async def test_a_point_that_may_stand_between_thousands_is_never_taken_for_decimals(
+    service: Service, content: str, query: str, values: list[float | None]
+) -> None:
+    study = await service.study(upper=5000)
+    document = (await send(service, study, content.encode(), f"trust=central&epsilon=1{query}")).json()
+    rows = content.splitlines()[1:]
+    for row, result, value in zip(rows, document["results"], values, strict=True):
+        if value is None:
+            assert "may have a point before decimals, or one between thousands" in str(result), row
+            continue
+        assert result["status"] == "created", (row, result)
+        await assert_held(service, study, row[0], value, 1)
+
+
+async def test_a_decimal_comma_far_behind_a_point_that_was_believed_refuses_the_document(
+    service: Service,
+) -> None:
+    study = await service.study(upper=5000)
+    rows = "".join(f"s{number},7\n" for number in range(100_000))
+    refused = await send(service, study, f'subject,value\na,1.234\n{rows}b,"2,5"\n'.encode(), "trust=central")
+    assert_problem(refused, "malformed_document", 400)
+    assert "decimal comma behind others such as 1.234" in refused.json()["detail"]
+
+
+@pytest.mark.parametrize("subject", ["7.0", "1.2E+11", "zoe\u0308"])
+async def test_ids_that_a_table_has_rewritten_are_refused(service: Service, study: str, subject: str) -> None:
+    content = f"subject,value,epsilon\n{subject},1,1\nada,1,1\n".encode()
+    results = (await send(service, study, content)).json()["results"]
+    assert [result["status"] for result in results] == ["refused", "created"]
+    assert results[0]["errors"][0]["field"] == "subject"

@@ -82,6 +82,8 @@ def test_attributes_are_written_in_a_line_or_as_a_table():
         ("slug = ", "not readable"),
         ("slug = 'x'\nnote = 1\n[epsilon]\nleast = 1", "note: is unknown\nepsilon.least: is unknown"),
         ("lower = 0\nupper = 1", "slug: is required"),
+        ("slug = 'x'\nlower = 0\nupper = 15.000", "upper: 15.000 may mean 15 or 15000"),
+        ("slug = 'x'\nmeasures.pay = {lower = 1.234, upper = 9}", "pay.lower: 1.234 may mean 1.2340 or 1234"),
     ],
 )
 def test_what_cannot_be_read_is_said(text: str, reason: str):

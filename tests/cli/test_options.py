@@ -1,15 +1,18 @@
 """The SDK's arguments and the commands' options are the fields of the wire's documents; none is forgotten."""
 
 import inspect
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any, get_args
 
 import pytest
+import typer
 import typer.main
 from click import Command
 from dither import AsyncClient, Client, _admin_models, _models, _session_models
 from pydantic import BaseModel
 
+from app.cli.http import range_end
 from app.cli.tree import build
 from app.core.principal import Role
 from app.core.session import SessionProtocol
@@ -97,3 +100,24 @@ def test_the_command_has_an_option_for_every_field_with_the_same_default(method:
 )
 def test_the_sdk_names_every_choice(literal: Any, choices: type[StrEnum]) -> None:
     assert set(get_args(literal)) == {str(choice) for choice in choices}
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        (["--lower", "0", "--upper", "15.000"], "--upper: 15.000 may mean 15 or 15000"),
+        (["--lower", "1,234", "--upper", "9000"], "--lower: 1,234 may mean 1.2340 or 1234"),
+        (["--measures", "pay=0,15.000"], "--measures: 15.000 may mean 15 or 15000"),
+        (["--measures", "place=-1.500,15,2"], "--measures: -1.500 may mean -1.5000 or -1500"),
+    ],
+)
+def test_an_end_of_a_range_that_may_mean_two_numbers_is_asked_back(given: list[str], asked: str) -> None:
+    arguments = ["create", "wages", *given, "--url", "http://127.0.0.1:9", "--token", "t"]
+    with pytest.raises(typer.BadParameter) as refused:
+        command("study").main(arguments, standalone_mode=False)
+    assert asked in str(refused.value)
+
+
+def test_an_end_of_a_range_that_means_one_number_is_taken() -> None:
+    for text, number in (("15.0000", 15), (".5", Decimal("0.5")), ("+5", 5), ("0.125", Decimal("0.125"))):
+        assert range_end(text, "--upper") == number

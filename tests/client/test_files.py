@@ -1,6 +1,10 @@
 """Rows as callers have them: files, data frames, dictionaries, tuples, numpy's numbers."""
 
+import gzip
 import io
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +117,10 @@ def read(content: str | bytes, **options: Any) -> list[Any]:
     return [*RecordFile(io.BytesIO(content.encode() if isinstance(content, str) else content), **options)]
 
 
+def ids(rows: Iterable[Any]) -> list[str]:
+    return [row.subject for row in rows]
+
+
 def refusals(rows: list[Any]) -> list[str]:
     return [str(row) for row in rows if isinstance(row, InvalidRequest)]
 
@@ -123,7 +131,9 @@ def test_a_comma_that_may_mean_two_things_is_refused_until_it_is_said_which() ->
         "comma before decimals, or one between thousands" in text for text in refusals(read(content))
     ] == [True]
     assert [row.value for row in read(content, decimals=",")] == ["1.234", "12.5", "0.125"]
-    assert [row.value for row in read(content, decimals=".")] == ["1,234", "12,5", "0,125"], "no number, then"
+    [number, *others] = read(content, decimals=".")
+    assert number.value == "1234"
+    assert ["has a comma where" in text for text in refusals(others)] == [True, True]
     assert "follow a comma" in refusals(read("subject;value\na;1.5\n", decimals=","))[0]
 
 
@@ -266,3 +276,141 @@ def test_utf_16_is_recognized_without_its_mark() -> None:
     for encoding in ("utf-16-le", "utf-16-be"):
         [record] = read("subject;value\nzoë;1\n".encode(encoding))
         assert record.subject == "zoë"
+
+
+A_THOUSANDTH = "may have a point before decimals, or one between thousands: say which, with decimals"
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "found"),
+    [
+        ("subject;value\na;12,5\nb;1.234\n", {}, ["12.5", None]),
+        ("subject;value\nb;1.234\na;12,5\n", {"decimals": ","}, ["1234", "12.5"]),
+        ("subject;value\na;1.234\n", {}, [None]),
+        ("subject\tvalue\na\t1.234\n", {}, [None]),
+        ("subject;value\na;1.234\n", {"decimals": "."}, ["1.234"]),
+        ("subject;value\na;1.234\nb;12.75\n", {}, ["1.234", "12.75"]),
+        ("subject;value;epsilon\na;1.234;0.5\n", {}, ["1.234"]),
+        ("subject,value\na,1.234\nb,22.345\n", {}, ["1.234", "22.345"]),
+        ('subject,value\na,1.234\nb,"2,5"\n', {}, [None, "2.5"]),
+        ('subject,value\na,"1,234"\nb,"1,234,567.5"\n', {"decimals": "."}, ["1234", "1234567.5"]),
+        ("subject;value\na;1.234,56\nb;1.234.567\nc;1.000.000,5\n", {}, ["1234.56", "1234567", "1000000.5"]),
+        ("subject;value\na;1.234,56\nb;-1.234\nc;5\n", {"decimals": ","}, ["1234.56", "-1234", "5"]),
+        ("subject;value\na;0.234\nb;1234.567\nc;1e3\n", {}, ["0.234", "1234.567", "1e3"]),
+        ("subject;value\na;.5\nb;+5\nc;5.\nd;,5\n", {}, [".5", "+5", "5.", ".5"]),
+        ("subject;value\na;1.23.456\nb;1,2,3\nc;1..5\n", {}, ["1.23.456", "1,2,3", "1..5"]),
+        ("subject;value\na;01.234\nb;1.234e2\n", {}, ["01.234", "1.234e2"]),
+    ],
+)
+def test_a_point_that_may_stand_between_thousands_is_never_taken_for_decimals(
+    content: str, options: dict[str, Any], found: list[str | None]
+) -> None:
+    rows = read(content, **options)
+    assert [None if isinstance(row, InvalidRequest) else row.value for row in rows] == found
+    assert all(A_THOUSANDTH in text for text in refusals(rows))
+
+
+def workbook(*sheets: list[tuple[Any, ...]]) -> io.BytesIO:
+    book, content = openpyxl.Workbook(), io.BytesIO()
+    book.worksheets[0].title = "Sheet 1"
+    for number, rows in enumerate(sheets):
+        sheet = book.create_sheet(f"Sheet {number + 1}") if number else book.worksheets[0]
+        for row in rows:
+            sheet.append(row)
+    book.save(content)
+    return io.BytesIO(content.getvalue())
+
+
+TEXT = [("a", "12,5"), ("b", "1.234")]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        RecordFile(workbook([("subject", "value"), *TEXT])),
+        pandas.DataFrame(TEXT, columns=["subject", "value"]),
+        pyarrow.table({"subject": ["a", "b"], "value": ["12,5", "1.234"]}),
+        [dict(zip(("subject", "value"), row, strict=True)) for row in TEXT],
+        TEXT,
+    ],
+    ids=["excel", "pandas", "arrow", "dicts", "tuples"],
+)
+def test_text_of_any_table_says_what_stands_before_its_decimals(
+    client: Any, service: FakeService, rows: Any
+) -> None:
+    service.studies["commute"]["upper"] = 5000
+    load = client.contribute_many("commute", rows, epsilon=1, trust="central")
+    [(row, refusal)] = load.refusals
+    assert (row, refusal.errors[0].field) == (2, "value")
+    assert A_THOUSANDTH in refusal.errors[0].reason
+    load = client.contribute_many("commute", rows, epsilon=1, trust="central", decimals=",")
+    assert [result.status for result in load.results] == ["unchanged", "created"]
+    assert sent(service)[-1] == ("b", 1234, 1)
+    with pytest.raises(InvalidRequest, match=r"^decimals must be"):
+        client.contribute_many("commute", rows, epsilon=1, trust="central", decimals=";")
+
+
+def test_rows_that_can_be_read_once_only_are_not_guessed(client: Any, service: FakeService) -> None:
+    rows = [{"subject": "a", "value": "1.234"}, {"subject": "b", "value": "12.5"}]
+    load = client.contribute_many("commute", iter(rows), epsilon=1, trust="central")
+    assert [row for row, _ in load.refusals] == [1]
+    assert client.contribute_many("commute", rows, epsilon=1, trust="central").refused == 0
+    assert sent(service)[1] == ("a", 1.234, 1)
+
+
+def test_a_workbook_with_several_sheets_is_read_once_its_sheet_is_named() -> None:
+    people, others = [("subject", "value"), ("ada", 34)], [("subject", "value"), ("bob", 51)]
+    with pytest.raises(InvalidRequest, match=r"has several sheets: Sheet 1, Sheet 2; say which with sheet="):
+        RecordFile(workbook(people, others))
+    assert ids(RecordFile(workbook(people, others), sheet="Sheet 2")) == ["bob"]
+    assert ids(RecordFile(workbook(people, []))) == ["ada"]
+    assert ids(RecordFile(workbook([], [(), (" ",)], others))) == ["bob"]
+    with pytest.raises(InvalidRequest, match="has no sheet x; its sheets are: Sheet 1, Sheet 2"):
+        RecordFile(workbook(people, others), sheet="x")
+    with pytest.raises(InvalidRequest, match="has no sheet x: it is no Excel file"):
+        read("subject,value\n", sheet="x")
+
+
+@pytest.mark.parametrize("subject", ["7.0", "1.23E+11", "1e+11", "1,5E+12", "zoe\u0308"])
+def test_ids_that_a_table_has_rewritten_are_refused(client: Any, service: FakeService, subject: str) -> None:
+    rows = [*read(f"subject;value\n{subject};5\n"), {"subject": subject, "value": 5}, ("ada", 5)]
+    load = client.contribute_many("commute", rows, epsilon=1, trust="central")
+    assert [(row, bad.errors[0].field) for row, bad in load.refusals] == [(1, "subject"), (2, "subject")]
+    assert sent(service) == [("ada", 5, 1)]
+
+
+def test_ids_that_a_frame_keeps_as_floats_are_their_digits(client: Any, service: FakeService) -> None:
+    frame = pandas.DataFrame({"subject": [7, None, 2.0, 1e15], "value": [1, 2, 3, 4]})
+    load = client.contribute_many("commute", frame, epsilon=1, trust="central")
+    assert [(row, bad.errors[0].reason[:20]) for row, bad in load.refusals] == [
+        (2, "is missing"),
+        (4, "has more digits than"),
+    ]
+    assert sent(service) == [("7", 1, 1), ("2", 3, 1)]
+    [row] = RecordFile(workbook([("subject", "value"), (1234567890123456, 5)]))
+    assert "keep ids as text" in str(row)
+
+
+def test_a_file_in_gzip_is_read_and_another_compression_is_named() -> None:
+    assert [row.subject for row in read(gzip.compress(b"subject,value\nada,5\n"))] == ["ada"]
+    with pytest.raises(InvalidRequest, match="damaged, or breaks off"):
+        read(gzip.compress(b"subject,value\nada,5\n")[:-9])
+    for start in (b"BZh9", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"):
+        with pytest.raises(InvalidRequest, match="is compressed; unpack it"):
+            read(start + b"rest")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+def test_a_mark_of_the_byte_order_is_no_part_of_a_file(encoding: str) -> None:
+    [record] = read("subject;value\nzoë;1\n".encode(encoding))
+    assert record.subject == "zoë"
+
+
+def test_a_pipe_is_read_to_its_end_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(pipe.write_text, "subject,value\nada,5\nbob,6\n")
+        file = RecordFile(pipe)
+        assert written.result() > 0
+    assert ids(file) == ids(file) == ["ada", "bob"]

@@ -44,11 +44,15 @@ def number_texts(draw: st.DrawFn) -> str:
 @example(text="007.50e-07")
 @example(text="-0")
 @example(text="1\n")
+@example(text=".5")
+@example(text="+5")
+@example(text="5.")
+@example(text="-.")
 def test_a_text_is_read_exactly(text: str) -> None:
-    digits, _, power = text.lstrip("-").partition("e")
-    whole, dot, rest = digits.partition(".")
+    digits, exponent, power = text.lstrip("+-").partition("e")
+    whole, _, rest = digits.partition(".")
     long = any(len(part) > 30 for part in (whole, rest)) or len(power.lstrip("+-")) > 2
-    if not whole or (dot and not rest) or text[:1] == "+" or long or not (digits + power)[-1:].isdigit():
+    if not whole + rest or long or (exponent and not power[-1:].isdigit()) or text.endswith("\n"):
         with pytest.raises(NotANumber):
             Number.parse(text)
         return

@@ -211,3 +211,22 @@ async def test_the_page_of_a_release_by_labels_has_a_row_for_each(admin: Browser
     )
     await admin.get(f"/dashboard/releases/{made.json()['id']}")
     assert "Of the people with region south." in admin.page
+
+
+async def test_an_end_of_a_range_that_may_mean_two_numbers_is_asked_back(
+    admin: Browser, service: Service
+) -> None:
+    await admin.get("/dashboard/new-study")
+    fields = {"slug": "wages", "lower": "0", "upper": "15.000", "trust_central": "on"}
+    assert (await admin.post("/dashboard/new-study", fields)).status_code == 422
+    assert "15.000 may mean 15 or 15000: write it like that" in text_of(admin.page)
+    measures = {"slug": "wages", "trust_central": "on", "measures": "pay: 0, 1,500"}
+    for wrong in ("pay: 0, 15.000", "place: -1.500, 15, 2"):
+        assert (await admin.post("/dashboard/new-study", {**measures, "measures": wrong})).status_code == 422
+        assert "may mean" in text_of(admin.page)
+    # What is shown of a study can be sent again.
+    for slug, upper, shown in (("wages", "1.2340", "1.2340"), ("wages-2", "+15.", "15")):
+        form = {**fields, "slug": slug, "upper": upper}
+        assert (await admin.post("/dashboard/new-study", form)).status_code == 303
+        await admin.get(f"/dashboard/new-study?like={slug}")
+        assert f'name="upper" value="{shown}"' in admin.page

@@ -86,7 +86,10 @@ async def contribute_batch(
     trust: Annotated[Trust | None, Query(description="Trust tag of records that give none.")] = None,
     decimals: Annotated[
         Decimals | None,
-        Query(description="What a CSV has before decimals; by default a comma where it can be nothing else."),
+        Query(
+            description="What a CSV has before decimals, the other mark may stand between thousands; by "
+            "default its numbers tell, and one that may mean two is refused."
+        ),
     ] = None,
 ) -> Response:
     """Contribute many values. A refused record does not sink the others; a malformed document stores none.

@@ -1,5 +1,8 @@
 """Making a study, from nothing or like another one."""
 
+from decimal import Decimal
+
+from dither.device.table import NotOneNumber, check_meant, two_readings
 from starlette.responses import Response
 
 from app.core.errors import InvalidRequest, ServiceError
@@ -18,7 +21,8 @@ from app.web.documents.study import (
 )
 from app.web.documents.study_out import StudyOut
 
-NUMBERS = ("lower", "upper", "default_share", "tilt", "delta", "dimension")
+RANGE_ENDS = ("lower", "upper")
+NUMBERS = (*RANGE_ENDS, "default_share", "tilt", "delta", "dimension")
 
 
 async def show(request: PageRequest) -> Response:
@@ -34,11 +38,11 @@ async def show(request: PageRequest) -> Response:
             "title": study.title,
             "description": study.description,
             "series": study.series or "",
-            "lower": "" if definition.choices or definition.measures else str(definition.lower),
-            "upper": "" if definition.choices or definition.measures else str(definition.upper),
+            "lower": "" if definition.choices or definition.measures else _end(definition.lower),
+            "upper": "" if definition.choices or definition.measures else _end(definition.upper),
             "choices": "" if definition.measures else ", ".join(definition.choices),
             "measures": "\n".join(
-                f"{name}: {' | '.join(one.choices) or f'{one.lower:f}, {one.upper:f}'}"
+                f"{name}: {' | '.join(one.choices) or f'{_end(one.lower)}, {_end(one.upper)}'}"
                 + (f", {one.dimension}" if one.dimension > 1 else "")
                 for name, one in definition.measures.named.items()
             ),
@@ -76,6 +80,8 @@ async def make(request: PageRequest) -> Response:
     if given.get("choices"):
         fields["choices"] = [label.strip() for label in given["choices"].split(",")]
     try:
+        for name in RANGE_ENDS:
+            _check_meant(given.get(name, ""), name)
         fields["attributes"] = _lines(given.get("attributes", ""), "attributes", "region: north, south")
         if given.get("measures"):
             fields["measures"] = _measures(given["measures"])
@@ -94,11 +100,27 @@ def _measures(text: str) -> dict[str, dict[str, object]]:
         if len(words) == 1 and "|" in words[0]:
             found[name] = {"choices": [label.strip() for label in words[0].split("|")]}
         elif len(words) in (2, 3):
-            fields = zip(("lower", "upper", "dimension"), words, strict=False)
+            for end in words[: len(RANGE_ENDS)]:
+                _check_meant(end, "measures")
+            fields = zip((*RANGE_ENDS, "dimension"), words, strict=False)
             found[name] = {field: JsonNumber(word) for field, word in fields}
         else:
             raise InvalidRequest.field("measures", f"needs lines such as {example}; a name once")
     return found
+
+
+def _check_meant(text: str, field: str) -> None:
+    """Ask back where an end of a range, which stays for good, may mean two numbers."""
+    try:
+        check_meant(text)
+    except NotOneNumber as question:
+        raise InvalidRequest.field(field, f"{text.strip()} {question}") from None
+
+
+def _end(bound: Decimal) -> str:
+    """An end of a range so that it means one number."""
+    readings = two_readings(f"{bound:f}")
+    return f"{bound:f}" if readings is None else readings[0]
 
 
 def _lines(text: str, field: str, example: str) -> dict[str, list[str]]:

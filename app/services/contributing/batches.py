@@ -206,7 +206,7 @@ class BatchReader:
         sender: The token that sent it.
         form: How it is written down.
         epsilon, trust: Of records that give none; a public one needs no epsilon.
-        decimals: How a CSV writes them; None: with a comma where it can be nothing else.
+        decimals: What a CSV has before decimals; None: its numbers tell.
     """
 
     def __init__(
@@ -222,7 +222,8 @@ class BatchReader:
     ) -> None:
         self._trust = {} if trust is None else {"trust": trust.value}
         self._epsilon = {} if epsilon is None else {"epsilon": JsonNumber(epsilon)}
-        self._encoding = "" if form is Format.CSV else "utf-8"
+        # A mark at the start is no part of any document.
+        self._encoding = "" if form is Format.CSV else "utf-8-sig"
         self._decoder: codecs.IncrementalDecoder | None = None
         self._start = b""
         self._line = 1
@@ -242,7 +243,7 @@ class BatchReader:
                 labels = frozenset(study.attributes.labels)
                 columns = Columns(
                     names=(FIELDS - {"value"} if study.measures.several else FIELDS) | labels | measures,
-                    required="subject",
+                    subject="subject",
                     numbers=(NUMBERS - {"value"} if study.choices else NUMBERS) | (measures - chosen),
                     lists=lists,
                     words=WORDS,

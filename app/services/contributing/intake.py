@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from dither.device.measures import epsilon_of_each, reported
+from dither.device.texts import spelled, subject_fault
 
 from app.core.contribution import ANY_EPSILON, Offer
 from app.core.epsilon import round_down_to_significant
@@ -12,9 +13,6 @@ from app.core.grid import NotANumber, parse_decimal
 from app.core.study import StudyDefinition, Trust
 from app.services.contributing.intake_values import ValueReader, listed
 from app.services.subjects import SubjectKey
-
-MAX_SUBJECT_LENGTH = 256
-"""Characters of an external subject id."""
 
 MAX_CACHED_EPSILONS = 10_000
 MAX_CACHED_LENGTH = 20
@@ -122,8 +120,8 @@ class Intake:
             errors.append(FieldError("subject", "missing"))
         elif type(subject) is not str:
             errors.append(FieldError("subject", "must be a string"))
-        elif not 1 <= len(subject) <= MAX_SUBJECT_LENGTH:
-            errors.append(FieldError("subject", f"must have 1 to {MAX_SUBJECT_LENGTH} characters"))
+        elif (fault := subject_fault(subject)) is not None:
+            errors.append(FieldError("subject", fault))
         else:
             return self._key.digest(subject)
         return b""
@@ -218,6 +216,8 @@ class Intake:
         for name, places in self._places.items():
             label = given[name]
             place = places.get(label) if type(label) is str else None
+            if place is None and type(label) is str and (own := spelled(label, places)) is not None:
+                place = places[own]
             if place is None:
                 reason = f"must be one of the study's labels, as text: {listed(list(places))}"
                 errors.append(FieldError(f"attributes.{name}", reason))

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from dither.device.choices import ChoiceRandomizer
 from dither.device.randomizers import randomizer
+from dither.device.texts import spelled
 
 from app.core.errors import FieldError
 from app.core.grid import NotANumber, parse_decimal
@@ -46,6 +47,8 @@ class ValueReader:
                 return 0
             label = record[name]
             point = self._choices.get(label) if type(label) is str else None
+            if point is None and type(label) is str and (own := spelled(label, self._choices)) is not None:
+                point = self._choices[own]
         else:
             number = read_number(record, name, errors, shown)
             if number is None:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from dither.device.randomizers import laplace_range
 from dither.device.response import assigned_round
+from dither.device.texts import subject_fault
 
 from app.core.errors import FieldError, InvalidRequest
 from app.core.grid import NotANumber
@@ -20,7 +21,6 @@ from app.core.session import (
     Terms,
 )
 from app.core.study import StudyState
-from app.services.contributing.intake import MAX_SUBJECT_LENGTH
 from app.services.sessions.rounds import Rounds
 from app.services.subjects import SubjectKey
 from app.store import answers as store
@@ -83,8 +83,8 @@ def _subject(record: Mapping[str, object], errors: list[FieldError]) -> str:
         errors.append(FieldError("subject", "missing"))
     elif type(subject) is not str:
         errors.append(FieldError("subject", "must be a string"))
-    elif not 1 <= len(subject) <= MAX_SUBJECT_LENGTH:
-        errors.append(FieldError("subject", f"must have 1 to {MAX_SUBJECT_LENGTH} characters"))
+    elif (fault := subject_fault(subject)) is not None:
+        errors.append(FieldError("subject", fault))
     else:
         return subject
     return ""

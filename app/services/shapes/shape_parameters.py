@@ -5,8 +5,7 @@ from fractions import Fraction
 
 from app.core.epsilon import MICRO
 from app.core.errors import InvalidRequest
-from app.core.grid import GRID_SIZE, NotANumber
-from app.core.numbers import parse_text
+from app.core.grid import GRID_SIZE, NotANumber, parse_decimal
 from app.core.study import StudyDefinition
 from app.estimators.ranks import CELLS
 from app.services.statistics.questions import RANGE
@@ -54,7 +53,7 @@ def read_bins(
     values: list[float] = []
     for text in parameters["edges"].split(","):
         try:
-            mantissa, exponent = parse_text(text.strip())
+            mantissa, exponent = parse_decimal(text.strip())
         except NotANumber:
             raise InvalidRequest.field("edges", "must be numbers with commas between") from None
         point = grid.point(mantissa, exponent)
@@ -89,7 +88,7 @@ def read_rank(name: str, parameters: Mapping[str, str]) -> Fraction:
         raise InvalidRequest.field(name, "is needed for a quantile")
     reason = f"must be a number above 0 and below 1 with at most {_DIGITS} decimals"
     try:
-        mantissa, exponent = parse_text(parameters[name])
+        mantissa, exponent = parse_decimal(parameters[name])
     except NotANumber:
         raise InvalidRequest.field(name, reason) from None
     rank = mantissa * Fraction(10) ** exponent

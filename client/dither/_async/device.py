@@ -15,6 +15,7 @@ from dither._models import (
     Trust,
 )
 from dither.device.numbers import Numeric, Value
+from dither.device.table import Decimals
 
 
 class AsyncDevice(AsyncBase):
@@ -149,6 +150,7 @@ class AsyncDevice(AsyncBase):
         check_spent: bool = True,
         on_progress: Callable[[BatchProgress], None] | None = None,
         ignore: Iterable[str] = (),
+        decimals: Decimals | None = None,
     ) -> BatchResult:
         """Contribute the values of many subjects.
 
@@ -172,6 +174,8 @@ class AsyncDevice(AsyncBase):
                 of subjects of whom only this device contributes.
             on_progress: Called after each chunk.
             ignore: Keys and columns that are no field, and are left out.
+            decimals: `.` or `,`: what numbers that are text have before decimals, as in `RecordFile`; those
+                of a `Record` are decimal text, with a point.
 
         Raises:
             InvalidRequest: columns are missing or no field, or a row is no record. Earlier chunks are stored.
@@ -185,7 +189,7 @@ class AsyncDevice(AsyncBase):
             [('created', None), ('created', None), ('refused', 'invalid_request')]
         """
         flow = self._operations.contribute_many(
-            study, records, epsilon, trust, chunk, check_spent, on_progress, ignore
+            study, records, epsilon, trust, chunk, check_spent, on_progress, ignore, decimals
         )
         return await self._run(flow)
 

@@ -16,6 +16,7 @@ from dither._models import (
 )
 from dither._sync.base import Base
 from dither.device.numbers import Numeric, Value
+from dither.device.table import Decimals
 
 
 class Device(Base):
@@ -150,6 +151,7 @@ class Device(Base):
         check_spent: bool = True,
         on_progress: Callable[[BatchProgress], None] | None = None,
         ignore: Iterable[str] = (),
+        decimals: Decimals | None = None,
     ) -> BatchResult:
         """Contribute the values of many subjects.
 
@@ -173,6 +175,8 @@ class Device(Base):
                 of subjects of whom only this device contributes.
             on_progress: Called after each chunk.
             ignore: Keys and columns that are no field, and are left out.
+            decimals: `.` or `,`: what numbers that are text have before decimals, as in `RecordFile`; those
+                of a `Record` are decimal text, with a point.
 
         Raises:
             InvalidRequest: columns are missing or no field, or a row is no record. Earlier chunks are stored.
@@ -186,7 +190,7 @@ class Device(Base):
             [('created', None), ('created', None), ('refused', 'invalid_request')]
         """
         flow = self._operations.contribute_many(
-            study, records, epsilon, trust, chunk, check_spent, on_progress, ignore
+            study, records, epsilon, trust, chunk, check_spent, on_progress, ignore, decimals
         )
         return self._run(flow)
 

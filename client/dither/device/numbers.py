@@ -43,7 +43,7 @@ Numeric = Decimal | str | float | SupportsIndex
 Value = Numeric | Sequence[Numeric]
 """A number, or the coordinates of a vector."""
 
-_NUMBER = re.compile(r"(-?)(\d{1,30})(?:\.(\d{1,30}))?(?:[eE]([+-]?\d{1,2}))?\Z", re.ASCII)
+_NUMBER = re.compile(r"([+-]?)(?=\.?\d)(\d{0,30})(?:\.(\d{0,30}))?(?:[eE]([+-]?\d{1,2}))?\Z", re.ASCII)
 _LONGEST_INTEGER = 128
 
 
@@ -54,11 +54,13 @@ class NotANumber(ValueError):
 def parse_decimal(text: str) -> tuple[int, int]:
     """A decimal number as (mantissa, exponent), value = mantissa * 10**exponent.
 
+    It may be written as people do: .5, 5. and +5.
+
     Raises:
         NotANumber: not a number, not finite, over 60 digits, or an exponent beyond two digits.
 
-    >>> parse_decimal("-12.50")
-    (-1250, -2)
+    >>> parse_decimal("-12.50"), parse_decimal("+.5")
+    ((-1250, -2), (5, -1))
     """
     match = _NUMBER.match(text)
     if match is None:
@@ -66,7 +68,7 @@ def parse_decimal(text: str) -> tuple[int, int]:
     sign, whole, fraction, exponent = match.groups()
     fraction = fraction or ""
     mantissa = int(whole + fraction)
-    return (-mantissa if sign else mantissa), int(exponent or 0) - len(fraction)
+    return (-mantissa if sign == "-" else mantissa), int(exponent or 0) - len(fraction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +94,8 @@ class Number:
         written = _text(value)
         mantissa, exponent = parse_decimal(written)
         digits, _, power = written.lower().partition("e")
-        whole, dot, fraction = digits.lstrip("-").partition(".")
-        text = "-" * written.startswith("-") + (whole.lstrip("0") or "0") + dot + fraction
+        whole, _, fraction = digits.lstrip("+-").partition(".")
+        text = "-" * written.startswith("-") + (whole.lstrip("0") or "0") + (fraction and f".{fraction}")
         return cls(mantissa, exponent, f"{text}e{power}" if power else text)
 
     @property

@@ -20,7 +20,8 @@ const MICRO_DIGITS = 6;
 const DELTA_DIGITS = 12;
 /** A personal epsilon keeps this many digits. */
 const SIGNIFICANT_DIGITS = 3;
-const NUMBER = /^(-?)(\d{1,30})(?:\.(\d{1,30}))?(?:[eE]([+-]?\d{1,2}))?$/;
+/** Also as people write one: .5, 5. and +5. */
+const NUMBER = /^([+-]?)(?=\.?\d)(\d{0,30})(?:\.(\d{0,30}))?(?:[eE]([+-]?\d{1,2}))?$/;
 
 /** What a caller may give for a number. A float means the shortest text that reads back as it. */
 export type Numeric = number | bigint | string;
@@ -40,10 +41,11 @@ export function parseDecimal(value: Numeric): Decimal | null {
   if (match === null) return null;
   const [, sign = "", whole = "", fraction = "", power = ""] = match;
   const mantissa = BigInt(whole + fraction);
+  const minus = sign === "-" ? sign : "";
   return {
-    mantissa: sign ? -mantissa : mantissa,
+    mantissa: minus ? -mantissa : mantissa,
     exponent: Number(power || 0) - fraction.length,
-    text: sign + (whole.replace(/^0+/, "") || "0") + (fraction && `.${fraction}`) + (power && `e${power}`),
+    text: minus + (whole.replace(/^0+/, "") || "0") + (fraction && `.${fraction}`) + (power && `e${power}`),
   };
 }
 

@@ -82,7 +82,7 @@ function answerTo(
     const number = numberOf(value as Numeric, field);
     return { written: { number: number.text }, point: pointOf(number, measure, field), mechanism: numbers, choices };
   }
-  const place = typeof value === "string" ? measure.choices.indexOf(value) : -1;
+  const place = typeof value === "string" ? measure.choices.indexOf(spelled(value, measure.choices)) : -1;
   if (place < 0) {
     const message = `${field} must be one of these choices: ${measure.choices.join(", ")}`;
     throw new DeviceRefusal("invalid_request", message, [field]);
@@ -118,11 +118,17 @@ export function labelsOf(given: Texts, study: Study): Texts {
     if (!Object.hasOwn(study.attributes, name)) refuse(name, "is no attribute of the study");
   }
   const labels = Object.entries(study.attributes).map(([name, known]) => {
-    const label = Object.hasOwn(given, name) ? given[name] : undefined;
+    const label = Object.hasOwn(given, name) ? spelled(given[name] as string, known) : undefined;
     if (label === undefined || !known.includes(label)) refuse(name, `must be one of ${known.join(", ")}`);
     return [name, label as string] as const;
   });
   return Object.fromEntries(labels);
+}
+
+/** The one of some labels that a text is, be its accents written with the letters or apart. */
+function spelled(text: string, known: readonly string[]): string {
+  const alike = known.filter((label) => label.normalize() === String(text).normalize());
+  return alike.length === 1 && !known.includes(text) ? (alike[0] as string) : text;
 }
 
 export function hasLabels(labels: Texts): boolean {
@@ -133,6 +139,9 @@ export function checkSubject(subject: string): void {
   const length = [...subject].length;
   if (length < 1 || length > MAX_SUBJECT_LENGTH || /^\.{1,2}$|\0|\p{Surrogate}/u.test(subject)) {
     throw new DeviceRefusal("invalid_request", `a subject is a text of 1 to ${MAX_SUBJECT_LENGTH} characters`, ["subject"]);
+  }
+  if (subject.normalize() !== subject) {
+    throw new DeviceRefusal("invalid_request", "a subject is a text in Unicode's NFC", ["subject"]);
   }
 }
 

@@ -1,0 +1,53 @@
+"""Texts that tell people and groups apart: other spellings of the same letters, ids that no path can hold."""
+
+import json
+
+import pytest
+
+from tests.api.service import Service, assert_problem
+
+COMPOSED, APART = "Zo\u00eb", "Zoe\u0308"
+
+
+async def test_a_label_and_a_choice_may_have_their_accents_apart(service: Service) -> None:
+    study = await service.study(attributes={"name": [COMPOSED, "Ada"]})
+    poll = await service.study(lower=None, upper=None, choices=[COMPOSED, "Ada"])
+    record = {"subject": "a", "epsilon": 1, "trust": "central"}
+    for slug, body in (
+        (study, {**record, "value": 1, "attributes": {"name": APART}}),
+        (poll, {**record, "value": APART}),
+    ):
+        path = f"/v1/studies/{slug}/contributions"
+        made = await service.call("POST", path, "contribute", json=body)
+        assert made.status_code == 201, made.text
+        same = json.loads(json.dumps(body, ensure_ascii=False).replace(APART, COMPOSED))
+        assert (await service.call("POST", path, "contribute", json=same)).status_code == 200
+
+
+@pytest.mark.parametrize("subject", [".", "..", "a\0b", APART])
+async def test_an_id_that_its_owner_could_not_name_again_is_refused_when_it_arrives(
+    service: Service, study: str, subject: str
+) -> None:
+    record = {"subject": subject, "value": 1, "epsilon": 1, "trust": "central"}
+    path = f"/v1/studies/{study}/contributions"
+    refused = await service.call("POST", path, "contribute", json=record)
+    assert_problem(refused, "invalid_request", 422)
+    assert [error["field"] for error in refused.json()["errors"]] == ["subject"]
+    for kind, content in (
+        ("application/json", json.dumps([record])),
+        ("application/x-ndjson", json.dumps(record)),
+    ):
+        headers = {"Content-Type": kind}
+        batch = await service.call("POST", f"{path}/batch", "contribute", content=content, headers=headers)
+        assert batch.json()["refused"] == 1, batch.text
+
+
+@pytest.mark.parametrize("form", ["application/json", "application/x-ndjson"])
+async def test_a_mark_of_the_byte_order_is_no_part_of_a_batch(
+    service: Service, study: str, form: str
+) -> None:
+    record = json.dumps({"subject": "ada", "value": 1, "epsilon": 1, "trust": "central"})
+    content = (f"[{record}]" if form.endswith("/json") else record).encode("utf-8-sig")
+    path = f"/v1/studies/{study}/contributions/batch"
+    made = await service.call("POST", path, "contribute", content=content, headers={"Content-Type": form})
+    assert made.json()["created"] == 1, made.text
