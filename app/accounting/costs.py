@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from app.accounting.price import Cost
-from app.accounting.prices import Price, hourglass_price, sums_price
+from app.accounting.prices import Column, Price, hourglass_price, sums_price
 from app.core.cohort import Group, Groups
 from app.core.errors import InternalFault
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass, Noise, NoNoise
@@ -88,16 +88,7 @@ def group_costs(
         Wang, arXiv:2105.13427 (concurrent interactive mechanisms that are each pure). mu^2: see
         `app.accounting.gaussian`.
     """
-    rows: list[list[Term]] = [[] for _ in range(len(groups))]
-    for number, query in enumerate(queries):
-        if query.size != len(groups):
-            raise InternalFault("A query does not fit the groups.")
-        for index, of_sum, of_count, of_squares in query.terms:
-            if not type(of_sum) is type(of_count) is type(of_squares) is int:
-                raise InternalFault("A weight is not an integer.")
-            if of_sum or of_count or of_squares:
-                rows[index].append((number, of_sum, of_count, of_squares))
-    columns = [tuple(row) for row in rows]
+    columns = rows_of(queries, groups)
     weighted = [bool(column) for column in columns]
     trusts, able = Groups.of(groups).column("trust"), Groups.of(groups).column("participates")
     for trust, participates, is_weighted in zip(trusts, able, weighted, strict=True):
@@ -112,7 +103,7 @@ def group_costs(
                 raise InternalFault("A query on raw data has no noise.")
             return [FREE] * len(groups)
         case _:
-            price = _price(noise, relation, len(queries), currency)
+            price = price_of(noise, relation, len(queries), currency)
             prices = [
                 price(column) if is_priced else FREE
                 for is_priced, column in zip(priced, columns, strict=True)
@@ -120,8 +111,30 @@ def group_costs(
     return [cost if is_priced else FREE for is_priced, cost in zip(priced, prices, strict=True)]
 
 
-def _price(noise: Noise, relation: Relation, queries: int, currency: Currency) -> Price:
-    """What a column of weights costs under some noise."""
+def rows_of(queries: Sequence[Weights], groups: Sequence[Group]) -> list[Column]:
+    """For each group its place in all queries.
+
+    Raises:
+        InternalFault: weights that are no integers or do not align with the groups.
+    """
+    rows: list[list[Term]] = [[] for _ in range(len(groups))]
+    for number, query in enumerate(queries):
+        if query.size != len(groups):
+            raise InternalFault("A query does not fit the groups.")
+        for index, of_sum, of_count, of_squares in query.terms:
+            if not type(of_sum) is type(of_count) is type(of_squares) is int:
+                raise InternalFault("A weight is not an integer.")
+            if of_sum or of_count or of_squares:
+                rows[index].append((number, of_sum, of_count, of_squares))
+    return [tuple(row) for row in rows]
+
+
+def price_of(noise: Noise, relation: Relation, queries: int, currency: Currency) -> Price:
+    """What a column of weights costs under some noise.
+
+    Raises:
+        InternalFault: it has no price in that currency, or does not fit the number of queries.
+    """
     match noise, currency:
         case (DiscreteLaplace(), Currency.LAPLACE) | (DiscreteGaussian(), Currency.GAUSSIAN):
             return sums_price(noise, relation, queries)

@@ -3,7 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
+
+from app.core.study import Currency, Relation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +41,20 @@ class Link:
         previous: The hash before it, as it is stored.
         hash: Its hash, as it is stored.
         recomputed: Its hash, from `previous`, the release and its charges.
+        relation, currency: Of its study.
+        measured: What the release keeps of what it measured; empty of steps, and of releases from before
+            that was kept.
+        charged: What it charged each member of a cohort, by its id [the study's currency].
     """
 
     number: int
     release: UUID
     previous: bytes
     hash: bytes
+    relation: Relation
+    currency: Currency
+    measured: Sequence[Mapping[str, Any]]
+    charged: Mapping[int, int]
     recomputed: bytes
 
 

@@ -4,7 +4,9 @@ The meaning of an existing class never changes, since releases store it; new noi
 All sizes are in the integer units of the query the noise is added to.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from app.core.errors import InternalFault
 
@@ -92,3 +94,22 @@ def repeated(noise: Noise, times: int) -> Noise:
 def as_document(noise: Noise) -> dict[str, object]:
     """What the ledger says of a noise: the name of its class, and what that has."""
     return {"mechanism": type(noise).__name__, **asdict(noise)}
+
+
+def from_document(document: Mapping[str, Any]) -> Noise:
+    """The noise that `as_document` wrote.
+
+    Raises:
+        InternalFault: it is none of the classes of this module.
+    """
+    match document:
+        case {"mechanism": "NoNoise"}:
+            return NoNoise()
+        case {"mechanism": "DiscreteLaplace", "scales": scales}:
+            return DiscreteLaplace(scales=tuple(map(float, scales)))
+        case {"mechanism": "DiscreteGaussian", "sigmas": sigmas}:
+            return DiscreteGaussian(sigmas=tuple(map(float, sigmas)))
+        case {"mechanism": "Hourglass", "sensitivity": sensitivity, "epsilon": epsilon, "step": step}:
+            return Hourglass(sensitivity=int(sensitivity), epsilon=int(epsilon), step=int(step))
+        case _:
+            raise InternalFault("A release has noise that is not known.")

@@ -55,7 +55,8 @@ NOT_BY_LABEL = "CAST(convert_from(release.body, 'UTF8') AS jsonb)->'by' IS NULL"
 
 READ_SOURCES = Sql.of(_Row)(f"""
     SELECT release.id AS release, release.number AS at, piece.family, piece.number, {COLUMNS},
-           CASE WHEN release.share_before IS NULL THEN release.noise END AS noise, release.epsilon_max AS most
+           CASE WHEN release.share_before IS NULL THEN release.noise - 'measured' END AS noise,
+           release.epsilon_max AS most
     FROM piece JOIN release ON release.id = piece.release_id
     WHERE piece.study_id = :study_id AND {WHOLE_MEAN} AND {NOT_BY_LABEL}
     ORDER BY release.number, piece.number

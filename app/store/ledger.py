@@ -5,9 +5,11 @@ from typing import Any
 
 import asyncpg
 
+from app.accounting.measurement import RECORD
 from app.core.chain import Link, RecordedAudit
 from app.core.records import ClusterRelease, LedgerLine, ReleaseLine
 from app.core.release import Charge, chain_hash
+from app.core.study import Currency, Relation
 from app.store.budgets import UNSPENT
 from app.store.membership import IS_MEMBER, sum_of_squares, summand
 from app.store.pieces import KEPT_UNDER, MEMBERS
@@ -304,9 +306,9 @@ COUNTS = Sql("""
 """)
 
 READ_LINKS = Sql("""
-    SELECT number, id, study_id, question, sequence, epoch, estimator, estimator_version, noise, body,
-           previous_hash, hash
-    FROM release ORDER BY number
+    SELECT number, release.id, study_id, question, sequence, release.epoch, estimator, estimator_version,
+           release.noise, body, previous_hash, hash, relation, delta
+    FROM release JOIN study ON study.id = study_id ORDER BY number
 """)
 
 
@@ -390,10 +392,14 @@ async def links(connection: Connection) -> AsyncIterator[Link]:
                 previous=row["previous_hash"],
                 hash=row["hash"],
                 recomputed=_hash_of(row, charges),
+                relation=Relation(row["relation"]),
+                currency=Currency.GAUSSIAN if row["delta"] else Currency.LAPLACE,
+                measured=row["noise"].get(RECORD, []),
+                charged={charge.cohort_id: charge.epsilon for charge in charges},
             )
 
 
 def _hash_of(row: asyncpg.Record, charges: Sequence[Charge]) -> bytes:
     fields = dict(row.items())
-    del fields["hash"]
+    del fields["hash"], fields["relation"], fields["delta"]
     return chain_hash(fields.pop("previous_hash"), release_id=fields.pop("id"), **fields, charges=charges)

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from app.core.piece import LastStep, Members, Piece, Taken, family_apart
 from app.core.release import Draft
+from app.core.study import Currency
 from app.store.releases import CohortsChanged
 from app.store.sql import Connection, Sql
 
@@ -30,12 +31,20 @@ class Sealed:
         number: The piece's.
         said: Its digest by the release; None where no release names it.
         kept: Its digest as it is stored; None where it is missing, or names another release.
+        piece: As it is stored.
+        estimator: Of the release.
+        apart: Whether the sums of an answer with noise of its own are kept, which is priced by that answer.
+        currency: Of its study.
     """
 
     release: UUID
     number: int
     said: str | None
     kept: str | None
+    piece: Piece | None
+    estimator: str
+    apart: bool
+    currency: Currency
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +75,9 @@ class _SealedRow:
     release: UUID
     number: int
     said: str | None
+    estimator: str
+    apart: bool
+    delta: int
     columns: PieceColumns | None
 
 
@@ -94,8 +106,9 @@ READ_KEPT = Sql.of(_KeptRow)(f"""
 # Sums that are kept apart are lost where an older version has dropped the table: nothing is drawn given them.
 READ_SEALED = Sql.of(_SealedRow)(f"""
     SELECT coalesce(said.release, kept.release_id) AS release, coalesce(said.number, kept.number) AS number,
-           said.digest AS said, kept.unit, kept.share AS now, kept.base, kept.scale, kept.sums,
-           kept.refinable, kept.cohorts, kept.weights, kept.counts, kept.charged
+           said.digest AS said, of.estimator, of.share_before IS NULL AS apart, study.delta,
+           kept.unit, kept.share AS now, kept.base, kept.scale, kept.sums, kept.refinable,
+           kept.cohorts, kept.weights, kept.counts, kept.charged
     FROM (
         SELECT DISTINCT ON (release.study_id, 2, place.number)
                release.study_id, {KEPT_UNDER} AS family, place.number, place.digest, release.id AS release,
@@ -106,6 +119,7 @@ READ_SEALED = Sql.of(_SealedRow)(f"""
         ORDER BY release.study_id, 2, place.number, release.number DESC
     ) said FULL JOIN piece kept ON (kept.study_id, kept.family, kept.number, kept.release_id)
             = (said.study_id, said.family, said.number, said.release)
+    JOIN release of ON of.id = coalesce(said.release, kept.release_id) JOIN study ON study.id = of.study_id
     WHERE kept.number IS NOT NULL OR NOT said.apart
 """)
 
@@ -151,8 +165,17 @@ async def sealed(connection: Connection) -> AsyncIterator[Sealed]:
     """Every piece of every question, and each that a release names and that is not there."""
     async for part in READ_SEALED.parts(connection, PIECES_AT_ONCE):
         for row in part:
-            kept = None if row.columns is None else piece_of(row.number, row.columns).digest()
-            yield Sealed(release=row.release, number=row.number, said=row.said, kept=kept)
+            piece = None if row.columns is None else piece_of(row.number, row.columns)
+            yield Sealed(
+                release=row.release,
+                number=row.number,
+                said=row.said,
+                kept=None if piece is None else piece.digest(),
+                piece=piece,
+                estimator=row.estimator,
+                apart=row.apart,
+                currency=Currency.GAUSSIAN if row.delta else Currency.LAPLACE,
+            )
 
 
 def piece_of(number: int, columns: PieceColumns) -> Piece:

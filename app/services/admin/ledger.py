@@ -1,19 +1,24 @@
 """The ledger for admins: its charges, and the audit that recomputes everything."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from app.accounting.clusters import clusters_cost
-from app.core.chain import ChainHead
+from app.accounting.measurement import Measurement
+from app.core.chain import ChainHead, Link
 from app.core.errors import InternalFault
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
+from app.core.piece import Piece
 from app.core.records import LedgerLine, ReleaseLine, TrailLine
 from app.core.release import GENESIS
 from app.services.observer import NullObserver, Observer
 from app.services.paging import Page, decode_cursor, page_of
+from app.services.shapes.shape_steps import noise_of_pieces
+from app.services.statistics.piece_ledger import priced
+from app.services.statistics.piece_noise import PieceNoise
 from app.store import journal, pieces
 from app.store import ledger as store
 from app.store.database import Connection, Database
@@ -131,10 +136,13 @@ class Ledger:
                 if examples:
                     findings.append(Finding(rule=rule, examples=examples))
             findings += await _verify_rounds(connection)
-            findings += await _verify_pieces(connection)
-            findings += await _verify_chain(connection)
+            unpriced: list[dict[str, object]] = []
+            findings += await _verify_pieces(connection, unpriced)
+            findings += await _verify_chain(connection, unpriced)
+            if unpriced:
+                findings.append(Finding(rule=PRICE_RULE, examples=unpriced[:EXAMPLES]))
             return AuditReport(
-                checked=[*store.CHECKS, ROUND_RULE, PIECE_RULE, CHAIN_RULE, HEAD_RULE],
+                checked=[*store.CHECKS, ROUND_RULE, PIECE_RULE, PRICE_RULE, CHAIN_RULE, HEAD_RULE],
                 counts=await store.counts(connection),
                 findings=findings,
             )
@@ -145,6 +153,7 @@ class Ledger:
 
 ROUND_RULE = "a K-means round charged something else than its noise costs, or closed nothing"
 PIECE_RULE = "a piece is not what the last release that changed it left"
+PRICE_RULE = "a charge is not the price of its noise"
 CHAIN_RULE = "a link of the hash chain does not match its release and charges"
 HEAD_RULE = "the head of the hash chain is not its last link"
 
@@ -170,22 +179,64 @@ async def _verify_rounds(connection: Connection) -> list[Finding]:
     return [Finding(rule=ROUND_RULE, examples=broken[:EXAMPLES])] if broken else []
 
 
-async def _verify_pieces(connection: Connection) -> list[Finding]:
-    """Digests in releases are part of the hash chain, see `app.core.release.chain_hash`."""
-    broken: list[dict[str, object]] = [
-        {"release": str(piece.release), "piece": piece.number}
-        async for piece in pieces.sealed(connection)
-        if piece.kept is None or piece.kept != piece.said
-    ]
+async def _verify_pieces(connection: Connection, unpriced: list[dict[str, object]]) -> list[Finding]:
+    """Digests in releases are part of the hash chain, see `app.core.release.chain_hash`.
+
+    Args:
+        connection: In the audit's snapshot.
+        unpriced: Takes the charges of pieces that are not the price of their noise.
+    """
+    broken: list[dict[str, object]] = []
+    async for sealed in pieces.sealed(connection):
+        if sealed.kept is None or sealed.kept != sealed.said:
+            broken.append({"release": str(sealed.release), "piece": sealed.number})
+        if sealed.piece is not None and not sealed.apart:
+            unpriced += _off(
+                sealed.release,
+                sealed.piece,
+                noise_of_pieces(sealed.estimator, sealed.currency, len(sealed.piece.sums)),
+            )
     return [Finding(rule=PIECE_RULE, examples=broken[:EXAMPLES])] if broken else []
 
 
-async def _verify_chain(connection: Connection) -> list[Finding]:
+def _off(release: UUID, piece: Piece, noise: PieceNoise) -> Iterator[dict[str, object]]:
+    """The members of a piece whose charges are not the price of its noise."""
+    try:
+        due: Sequence[int | None] = priced(piece, noise).column("charged")
+    except InternalFault:
+        due = [None] * len(piece.members)
+    for member, price in zip(piece.members, due, strict=True):
+        if member.charged != price:
+            yield _example(release, member.cohort_id, member.charged, price)
+
+
+def _unpriced(link: Link) -> Iterator[dict[str, object]]:
+    """The charges of a release that are not the price of what it says that it measured."""
+    due: dict[int, int | None] = dict.fromkeys(link.charged, 0)
+    try:
+        for part in link.measured:
+            for cohort, cost in Measurement.of_document(part).costs(link.relation, link.currency).items():
+                due[cohort] = (due.get(cohort) or 0) + cost
+    except InternalFault:
+        due = dict.fromkeys(due)
+    for cohort, price in due.items():
+        if link.charged.get(cohort, 0) != price:
+            yield _example(link.release, cohort, link.charged.get(cohort, 0), price)
+
+
+def _example(release: UUID, cohort: int, charged: int, price: int | None) -> dict[str, object]:
+    return {"release": str(release), "cohort": cohort, "charged": charged, "price": price}
+
+
+async def _verify_chain(connection: Connection, unpriced: list[dict[str, object]]) -> list[Finding]:
+    """The hash chain, and in the same pass the price of every release that says what it measured."""
     broken: list[dict[str, object]] = []
     number, previous = 0, GENESIS
     async for link in store.links(connection):
         if link.number != number + 1 or link.previous != previous or link.hash != link.recomputed:
             broken.append({"number": link.number, "release": str(link.release)})
+        if link.measured:
+            unpriced += _unpriced(link)
         number, previous = link.number, link.hash
     findings = [Finding(rule=CHAIN_RULE, examples=broken[:EXAMPLES])] if broken else []
     head = await store.head(connection)

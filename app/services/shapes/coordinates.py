@@ -36,6 +36,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import ClassVar
 
 from app.accounting.costs import group_costs
+from app.accounting.measurement import Measurement
 from app.core.cohort import Group
 from app.core.grid import GRID_SIZE
 from app.core.noise import Noise, as_document, repeated
@@ -169,6 +170,10 @@ class CoordinatesPlan:
     def noise_json(self) -> str:
         """The noise, for the ledger."""
         return json.dumps(as_document(self.noise))
+
+    def measured(self) -> list[Measurement]:
+        """What is measured of whom, for the ledger."""
+        return [Measurement.of_queries(self.queries, self.noise, self.crowd.groups, self.crowd.ids)]
 
     def answer(self, counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
         """Add exact noise to the sums of all coordinates, read the result. Draws entropy.

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 from app.accounting.costs import check_charges, group_costs
+from app.accounting.measurement import Measurement
 from app.core.cohort import Group
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise, as_document
@@ -99,6 +100,13 @@ class CountPlan:
     def noise_json(self) -> str:
         """The noise, for the ledger."""
         return json.dumps(as_document(self.noise))
+
+    def measured(self) -> list[Measurement]:
+        """What is measured of whom, for the ledger; of a public number nothing."""
+        if self.weighing is None:
+            return []
+        query = _query(self.weighing.weights)
+        return [Measurement.of_queries([query], self.noise, self.crowd.groups, self.crowd.ids)]
 
     def answer(self, counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
         """Count, add exact noise, read the result. Draws entropy where the number is secret.

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from app.accounting.measurement import Measurement, Workload
 from app.accounting.pair_prices import pair_cost, parts_cost
 from app.core.epsilon import MICRO
 from app.core.noise import as_document
@@ -92,6 +93,11 @@ class CovariancePlan:
     def noise_json(self) -> str:
         """The noise, for the ledger."""
         return json.dumps(as_document(self.reader.noise))
+
+    def measured(self) -> list[Measurement]:
+        """What is measured of whom, for the ledger."""
+        weights, noise = self.reader.weighing.weights, self.reader.noise
+        return [Measurement.of_weights(Workload.PAIR, noise, weights, self.crowd.groups, self.crowd.members)]
 
     def answer(self, counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
         """Weigh the sums, add exact noise, read the result. Integers until the noise is in; draws entropy.

@@ -21,6 +21,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from app.accounting.costs import group_costs
+from app.accounting.measurement import Measurement, Workload
 from app.accounting.shape_prices import ranks_cost
 from app.core.cohort import Cohorts, Group, Groups
 from app.core.release import Charge
@@ -38,6 +39,7 @@ from app.services.shapes.shape_plans import (
     charges_of,
     drawn,
     draws_json,
+    draws_of,
     weigh,
     weighted_counts,
 )
@@ -124,7 +126,7 @@ class Description:
         weighing = weigh(study, question, groups_of(crowd, quartile), crowd.people, quartile)
         cells = len(question.starts)
         quartiles = tuple(RankPlan.of(rank, cells, weighing, people=question.size) for rank in QUARTILES)
-        draws = [(one.rank, one.scale) for plan in quartiles for one in plan.draws if one is not None]
+        draws = draws_of(quartiles)
         of_ranks = central_costs(
             crowd, weighing.weights, lambda weight: ranks_cost(weight, draws, relation, study.noise)
         )
@@ -173,6 +175,18 @@ class Description:
         if self.count is not None:
             document["count"] = json.loads(self.count.noise_json())
         return json.dumps(document, allow_nan=False)
+
+    def measured(self) -> list[Measurement]:
+        """What is measured of whom, for the ledger: the moments, all quartiles together, the number."""
+        crowd = self.crowd
+        weights = self.quartiles[0].weighing.weights
+        return [
+            Measurement.of_queries(self.mean.queries, self.mean.noise, self.groups, crowd.ids),
+            Measurement.of_weights(
+                Workload.RANKS, draws_of(self.quartiles), weights, crowd.groups, crowd.members
+            ),
+            *([] if self.count is None else self.count.measured()),
+        ]
 
     def answer(self, counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
         """Add exact noise to the sums, draw the quartiles, read the result. Draws entropy.

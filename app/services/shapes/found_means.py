@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from app.accounting.costs import group_costs
+from app.accounting.measurement import Measurement
 from app.core.cohort import Cohort, Group, Groups
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import NoNoise
@@ -44,6 +45,13 @@ class Sums:
         if self.plan is None:
             return [0] * len(self.groups)
         return group_costs(self.plan.queries, self.plan.noise, study.relation, self.groups, study.noise)
+
+    def measured(self) -> Measurement:
+        """What is measured of whom, for the ledger."""
+        plan = self.plan
+        queries, noise = ((), NoNoise()) if plan is None else (plan.queries, plan.noise)
+        ids = [[cohort.id for cohort in own] for own in self.members]
+        return Measurement.of_queries(queries, noise, self.groups, ids)
 
     def noisy(self, found: FoundRange, sums: Mapping[int, ClippedSum]) -> list[int]:
         """The values of the plan's queries with exact noise, as if the found range were a whole grid.

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
+from app.accounting.measurement import Measurement, Workload
 from app.accounting.shape_prices import bins_cost
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
@@ -147,6 +148,12 @@ class FoundPlan:
             "range": [found.low, found.high],
         }
         return json.dumps(document, allow_nan=False)
+
+    def measured(self) -> list[Measurement]:
+        """What is measured of whom, for the ledger; sums as over the declared range, at the same price."""
+        weights, crowd = self.bins.weighing.weights, self.crowd
+        bins = Measurement.of_weights(Workload.BINS, self.bins.noise, weights, crowd.groups, crowd.members)
+        return [bins, *(one.measured() for one in self.means.sums if one.plan is not None)]
 
     def find(self, counts: Mapping[int, Sequence[int]]) -> FoundRange:
         """Add exact noise to the counts by bin and read the range off them. Draws entropy."""

@@ -92,6 +92,11 @@ class ShapeCrowd:
         return cls(groups=tuple(groups), members=tuple(members), small=idle)
 
     @property
+    def ids(self) -> list[list[int]]:
+        """For each group the ids of its cohorts."""
+        return [[cohort.id for cohort in own] for own in self.members]
+
+    @property
     def people(self) -> int:
         """All people with a live contribution."""
         return sum(group.count for group in self.groups)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from uuid import uuid4
 
+from app.accounting.measurement import recorded
 from app.core.clock import Clock
 from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted, InternalFault
@@ -82,7 +83,7 @@ def drafted(
         epoch=epoch,
         estimator=question.estimator,
         estimator_version=VERSION,
-        noise=noise,
+        noise=noise if isinstance(made, ShapeStep) else recorded(noise, made.measured()),
         body=body,
         facts=Facts(
             **{name: value if isinstance(value := answer.get(name), float) else None for name in NUMBERS},

@@ -30,6 +30,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
+from app.accounting.measurement import Measurement
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted
@@ -169,6 +170,13 @@ class LabelsPlan:
         if len(plans) == 1:
             return plans[0].noise_json()
         return json.dumps({"mechanism": "ByLabel", "draws": [json.loads(one.noise_json()) for one in plans]})
+
+    def measured(self) -> list[Measurement]:
+        """What is measured of whom, for the ledger: of each label, and of all people where draws do."""
+        plans = [one.plan for one in self.labels if one.plan is not None]
+        if not _adds_up(self.whole):
+            plans.append(self.whole)
+        return [part for plan in plans for part in plan.measured()]
 
     def answer(self, counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
         """Weigh, add exact noise, read: the labels, and all people. Draws entropy.

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
+from app.accounting.measurement import Draws, Measurement, Workload
 from app.accounting.shape_prices import bins_cost, ranks_cost
 from app.core.cohort import Group
 from app.core.epsilon import MICRO
@@ -103,6 +104,13 @@ class ShapePlan:
         if isinstance(self.plan, SharesPlan):
             return json.dumps(as_document(self.plan.noise))
         return json.dumps(draws_json(self.plan))
+
+    def measured(self) -> list[Measurement]:
+        """What is measured of whom, for the ledger."""
+        weights, groups, members = self.weighing.weights, self.crowd.groups, self.crowd.members
+        if isinstance(self.plan, SharesPlan):
+            return [Measurement.of_weights(Workload.BINS, self.plan.noise, weights, groups, members)]
+        return [Measurement.of_weights(Workload.RANKS, draws_of([self.plan]), weights, groups, members)]
 
     def answer(self, counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
         """Weigh the counts, add exact noise or draw, read the result. Integers until then; draws entropy.
@@ -235,6 +243,11 @@ def noisy_counts(crowd: ShapeCrowd, plan: SharesPlan, counts: Mapping[int, Seque
     weighted = weighted_counts(crowd, plan.weighing, plan.bins, counts)
     noise = draw(plan.noise, queries=len(weighted))
     return [value + error for value, error in zip(weighted, noise, strict=True)]
+
+
+def draws_of(plans: Sequence[RankPlan]) -> Draws:
+    """All draws of some quantiles, as they are priced."""
+    return tuple((one.rank, one.scale) for plan in plans for one in plan.draws if one is not None)
 
 
 def draws_json(plan: RankPlan) -> dict[str, object]:
@@ -386,5 +399,4 @@ def weigh(
 def _price(plan: SharesPlan | RankPlan, weight: int, relation: Relation) -> int:
     if isinstance(plan, SharesPlan):
         return bins_cost(weight, plan.noise, relation)
-    draws = [(one.rank, one.scale) for one in plan.draws if one is not None]
-    return ranks_cost(weight, draws, relation, plan.weighing.currency)
+    return ranks_cost(weight, draws_of([plan]), relation, plan.weighing.currency)

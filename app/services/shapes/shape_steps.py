@@ -28,7 +28,7 @@ from typing import TypeAlias
 from app.core.cohort import Cohort, Cohorts, Groups
 from app.core.epsilon import MICRO
 from app.core.piece import LastStep, Piece, Taken
-from app.core.study import Relation, StudyDefinition, Trust
+from app.core.study import Currency, Relation, StudyDefinition, Trust
 from app.estimators.choice_reports import report_noise
 from app.estimators.interface import Linear, NotApplicable
 from app.estimators.piece_shares import combined_shares
@@ -38,7 +38,7 @@ from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_labels import Label, read_off_shares
 from app.services.shapes.shape_parts import Noisy
 from app.services.shapes.shape_plans import ShapePlan
-from app.services.shapes.shape_questions import COORDINATES, ShapeQuestion
+from app.services.shapes.shape_questions import COORDINATES, HISTOGRAM, SHARES, ShapeQuestion
 from app.services.statistics.label_pieces import labels_of, members_of
 from app.services.statistics.piece_ledger import PieceLedger, PieceStep, check_gain, next_number
 from app.services.statistics.piece_noise import BIN_NOISES, PieceNoise, of_coordinates
@@ -163,7 +163,7 @@ def plan_step(
         BudgetExhausted: no person can pay for more than there is.
         NotApplicable: no person can take part.
     """
-    noise = _noise(study, question)
+    noise = noise_of_pieces(question.estimator, study.noise, _sums(study, question))
     here = Cohorts.of(cohorts)
     members = members_of(study, question.by, here) if question.by else {}
     label_of = labels_of(here, members, pieces) if question.by else dict.fromkeys(_numbers(pieces), "")
@@ -337,21 +337,27 @@ class _Planner:
 
     @property
     def _sums(self) -> int:
-        """How many noisy sums a piece has: one a bin, two a coordinate."""
-        if self.question.estimator == COORDINATES:
-            return 2 * self.study.dimension
-        return len(self.question.starts) + 1
+        return _sums(self.study, self.question)
 
 
 def _numbers(pieces: Sequence[Piece]) -> frozenset[int]:
     return frozenset(piece.number for piece in pieces)
 
 
-def _noise(study: StudyDefinition, question: ShapeQuestion) -> PieceNoise:
-    """Of the pieces of a question."""
-    if question.estimator == COORDINATES:
-        return of_coordinates(study.noise, study.dimension)
-    return BIN_NOISES[study.noise]
+def _sums(study: StudyDefinition, question: ShapeQuestion) -> int:
+    """How many noisy sums a piece has: one a bin, two a coordinate."""
+    return 2 * study.dimension if question.estimator == COORDINATES else len(question.starts) + 1
+
+
+def noise_of_pieces(estimator: str, currency: Currency, sums: int) -> PieceNoise:
+    """The noise of the pieces of a question, of means too.
+
+    Args:
+        estimator: What answers the question.
+        currency: Of the study.
+        sums: How many a piece has.
+    """
+    return BIN_NOISES[currency] if estimator in (HISTOGRAM, SHARES) else of_coordinates(currency, sums // 2)
 
 
 def _at_whole(question: ShapeQuestion) -> ShapeQuestion:

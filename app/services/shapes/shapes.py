@@ -77,12 +77,26 @@ class Shapes(Answering[ShapeRequest]):
         if not isinstance(made, FoundPlan):
             with self._observer.step("draw"):
                 answer = await asyncio.to_thread(made.answer, counts)
-            draft = drafted(request, made, answer, made.noise_json(), epoch=epoch, clock=self._clock)
+            draft = drafted(
+                request,
+                made,
+                answer,
+                made.noise_json(),
+                epoch=epoch,
+                clock=self._clock,
+            )
             return draft, replace(request, had=0)
         with self._observer.step("draw"):
             found = await asyncio.to_thread(made.find, counts)
         sums = await sums_within(run, request, used, found)
         with self._observer.step("draw"):
             answer = await asyncio.to_thread(made.answer, found, sums)
-        draft = drafted(request, made, answer, made.noise_json(found), epoch=epoch, clock=self._clock)
+        draft = drafted(
+            request,
+            made,
+            answer,
+            made.noise_json(found),
+            epoch=epoch,
+            clock=self._clock,
+        )
         return draft, replace(request, had=0)

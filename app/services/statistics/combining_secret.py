@@ -29,8 +29,7 @@ from dataclasses import replace
 from typing import Any
 
 from app.core.epsilon import MICRO
-from app.core.errors import InternalFault
-from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass, Noise
+from app.core.noise import from_document
 from app.core.piece import Piece
 from app.core.study import StudyDefinition
 from app.estimators import registry
@@ -103,11 +102,8 @@ def combine(study: StudyDefinition, question: Question, sources: Sources) -> Com
     sums = []
     for piece, noise in zip(sources.pieces, sources.noises, strict=True):
         most, least = _weighs(noise)
-        sums.append(
-            RatioSums(
-                most=most, least=least, pivot=pivot_of(_noise(noise)), first=piece.first, second=piece.second
-            )
-        )
+        pivot = pivot_of(from_document(noise))
+        sums.append(RatioSums(most=most, least=least, pivot=pivot, first=piece.first, second=piece.second))
     plan, conclusion = combined_ratio(asked, sums)
     return Combination(
         estimator=estimator,
@@ -126,16 +122,3 @@ def _weighs(noise: Mapping[str, Any]) -> tuple[float, float]:
     (kept,) = noise["apart"]
     most, least = map(float, kept["weighs"])
     return most, least
-
-
-def _noise(document: Mapping[str, Any]) -> Noise:
-    """The noise that `app.services.statistics.planning.noise_json` wrote."""
-    match document:
-        case {"mechanism": "DiscreteLaplace", "scales": scales}:
-            return DiscreteLaplace(scales=tuple(map(float, scales)))
-        case {"mechanism": "DiscreteGaussian", "sigmas": sigmas}:
-            return DiscreteGaussian(sigmas=tuple(map(float, sigmas)))
-        case {"mechanism": "Hourglass", "sensitivity": sensitivity, "epsilon": epsilon, "step": step}:
-            return Hourglass(sensitivity=int(sensitivity), epsilon=int(epsilon), step=int(step))
-        case _:
-            raise InternalFault("A release has noise that is not known.")

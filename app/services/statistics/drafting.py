@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
+from app.accounting.measurement import recorded
 from app.core.clock import Clock
 from app.core.cohort import Cohort
 from app.core.errors import InternalFault, ServiceError
@@ -211,7 +212,9 @@ def answer(
         ),
         epoch=epoch,
         clock=clock,
-        noise=planning.noise_json(plan, [] if apart is None else [apart]),
+        noise=recorded(
+            planning.noise_json(plan, [] if apart is None else [apart]), [planning.measured(plan, people)]
+        ),
         charges=charges,
         used=_used(people),
         apart=apart,

@@ -7,6 +7,7 @@ from typing import Protocol
 from uuid import UUID
 
 from app.accounting.costs import check_charges, group_costs
+from app.accounting.measurement import Measurement
 from app.core.cohort import Group
 from app.core.epsilon import MICRO, delta_to_json, epsilon_to_json
 from app.core.errors import BudgetExhausted
@@ -251,3 +252,11 @@ def noise_json(plan: Plan, apart: Sequence[Piece] = ()) -> str:
     if apart:
         document["apart"] = [piece.sealed() for piece in apart]
     return json.dumps(document, allow_nan=False)
+
+
+def measured(plan: Plan, people: Crowd) -> Measurement:
+    """What a plan measures, and whom."""
+    members: list[list[int]] = [[] for _ in people.groups]
+    for cohort, place in zip(people.cohorts.column("id"), people.places, strict=True):
+        members[place].append(cohort)
+    return Measurement.of_queries(plan.queries, plan.noise, people.groups, members)
