@@ -5,6 +5,7 @@ BIN := .venv/bin
 STAMP := .venv/.stamp
 COMPILED := .venv/.compiled
 GENERATORS := .venv/generators
+PEERS := .venv/peers
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
   --no-emit-index-url --no-emit-find-links --no-emit-package dither --custom-compile-command "make lock"
 # On a terminal it shows what it downloads.
@@ -26,7 +27,7 @@ HAS_NODE := command -v node >/dev/null && command -v npm >/dev/null
 # hundreds of processes must not compile the same ones again and again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-browser lock sdk format check golden test test-quick test-js test-slow test-statistical coverage demo serve migrate bench bench-scale docs screenshots check-migrations audit-dependencies release clean
+.PHONY: help setup setup-browser lock sdk format check golden test test-quick test-js test-slow test-statistical coverage demo serve migrate peers bench bench-scale docs screenshots check-migrations audit-dependencies release clean
 .DEFAULT_GOAL := help
 
 help: ## list the commands
@@ -60,6 +61,8 @@ lock: ## renew the lock files from pyproject.toml (needs uv: pip install uv)
 	$(COMPILE) --constraint requirements-dev.lock --extra embedded --extra telemetry -o requirements.lock pyproject.toml
 	echo hatchling | $(COMPILE) --constraint requirements-dev.lock -o requirements-build.lock -
 	echo openapi-python-client | $(COMPILE) -o requirements-generators.lock -
+# What diffprivlib 0.6.6 imports of scikit-learn, later versions do not have.
+	printf 'diffprivlib\nscikit-learn<1.7\n' | $(COMPILE) -o requirements-peers.lock -
 
 sdk: setup ## make the SDK's synchronous methods from the asynchronous ones (client/dither/_async)
 	$(BIN)/python client/unasync.py
@@ -80,6 +83,14 @@ $(GENERATORS)/.stamp: requirements-generators.lock | setup
 	$(PYTHON) -m venv --clear $(GENERATORS)
 	@$(GENERATORS)/bin/python $(PIP) --require-hashes -r requirements-generators.lock
 	@touch $@
+
+# A library that `accuracy` compares with needs scikit-learn, which nothing else does.
+$(PEERS)/.stamp: requirements-peers.lock | setup
+	$(PYTHON) -m venv --clear $(PEERS)
+	@$(PEERS)/bin/python $(PIP) --require-hashes -r requirements-peers.lock
+	@touch $@
+
+peers: $(PEERS)/.stamp ## install what the benchmark `accuracy` compares with, in an environment of its own
 
 # The processes that share the tests begin together, and each would compile the same modules. What is wrong with a
 # test, the tests say.
@@ -120,7 +131,7 @@ serve: setup ## the service with its embedded PostgreSQL under .dither
 migrate: setup ## bring the schema of DITHER_DATABASE_URL (or .dither) up to date
 	$(BIN)/dither migrate $(if $(DITHER_DATABASE_URL),,--data-dir .dither)
 
-bench: setup ## the benchmarks, as ratios measured in one run
+bench: setup $(PEERS)/.stamp ## the benchmarks, as ratios measured in one run
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
 bench-scale: setup ## what each step costs by size, up to SCALE_LARGEST people: renews docs/scale.json
@@ -139,7 +150,7 @@ check-migrations: ## that no migration of a tagged release was edited
 	$(BIN)/python3 -m tools.migrations
 
 audit-dependencies: ## known vulnerabilities of what the locks pin (needs pip-audit: pip install pip-audit)
-	$(BIN)/python3 -m tools.dependencies pip-audit requirements.lock requirements-dev.lock requirements-build.lock requirements-generators.lock
+	$(BIN)/python3 -m tools.dependencies pip-audit requirements.lock requirements-dev.lock requirements-build.lock requirements-generators.lock requirements-peers.lock
 
 release: setup setup-browser check-migrations ## wheels, npm package and image context into dist/, checked
 	$(BIN)/python -m tools.release dist

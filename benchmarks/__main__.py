@@ -11,6 +11,7 @@ from rich.console import Console
 
 from app.logging import configure_logging
 from benchmarks import (
+    accuracy,
     answers,
     batches,
     coverage,
@@ -41,6 +42,7 @@ SECTIONS: Mapping[str, Callable[..., list[Ratio]]] = {
     "hostile": hostile.run,
     "solver": solver.run,
     "coverage": coverage.run,
+    "accuracy": accuracy.run,
     "mathematics": mathematics.run,
     "refine": refine.run,
     "growth": growth.run,

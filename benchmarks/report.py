@@ -47,28 +47,32 @@ class Ratio:
         name: str,
         goal: float | None = None,
         note: str = "",
+        root: bool = False,
     ) -> "Ratio":
         """The ratio of the mean squares of two samples of errors in ranges; lower is better.
 
         The interval is normal for the logarithm, of what squares vary by: noise has heavy tails, so that an F
-        distribution would be too narrow.
+        distribution would be too narrow. With `root` it is the ratio of their roots. A baseline of one number
+        is known, not a sample.
         """
         means, spread = [], 0.0
         for errors in (subject, baseline):
             squares = [error**2 for error in errors]
             means.append(statistics.fmean(squares))
-            spread += statistics.variance(squares) / means[-1] ** 2 / len(squares)
+            if len(squares) > 1 and means[-1]:
+                spread += statistics.variance(squares) / means[-1] ** 2 / len(squares)
         ratio, factor = means[0] / means[1], math.exp(NORMAL_95 * math.sqrt(spread))
+        power = 0.5 if root else 1
         return cls(
             section=section,
             name=name,
-            unit="ranges²",
-            subject=means[:1],
-            baseline=means[1:],
+            unit="ranges" if root else "ranges²",
+            subject=[means[0] ** power],
+            baseline=[means[1] ** power],
             goal=goal,
             better="lower",
             note=note,
-            interval=(ratio / factor, ratio * factor),
+            interval=((ratio / factor) ** power, (ratio * factor) ** power),
         )
 
     @property

@@ -1,0 +1,494 @@
+"""How far off are answers that people get by default, beside those of other libraries, and do intervals hold?
+
+Three comparisons, of answers drafted as the service drafts them: the whole way from cohorts to the document,
+without publishing, so that one study is asked many times.
+
+- `plain`: values of four kinds, all people offering the same, and all of it used, beside OpenDP, diffprivlib
+  and plain Laplace noise.
+- `tiers`: six epsilons, the first answer at a tenth of each beside a fresh one.
+- `secret`: studies whose number of people is secret, with epsilons that go together with values or not.
+"""
+
+import json
+import math
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.core.epsilon import MICRO
+from app.core.study import Study
+from app.services import Services
+from app.services.statistics.questions import Ask
+from app.store import cohorts
+from benchmarks import peers
+from benchmarks.batches import send
+from benchmarks.peers import People
+from benchmarks.report import Ratio
+from benchmarks.services import Caller, Installation, installation
+
+DRAWS, QUICK_DRAWS = 600, 8
+RANK_DRAWS, QUICK_RANK_DRAWS = 120, 4
+PLAIN_GOAL = 1.1
+"""Error of a mean beside plain Laplace noise of the same offers."""
+
+TIERS = (0.1, 0.25, 0.5, 1, 2, 4)
+TIER_PEOPLE = (300, 3_000)
+TIER_CROWDS, TIER_DRAWS = 30, 20
+SHARE = MICRO // 10
+FRESH_GOAL = 1.4
+
+SECRET_CROWDS = {300: 40, 3_000: 20, 20_000: 8}
+QUICK_CROWDS = {300: 1}
+SECRET_DRAWS = 10
+CORRELATIONS = (0.0, 0.2, 0.6)
+COVERS = 0.94
+BEST_CAP_GOAL = 1.5
+PREDICTED = (0.8, 1.3)
+EPSILON_MEDIAN = 0.5
+EPSILON_RANGE = (0.05, 10.0)
+VALUE_SPREAD = 0.15
+
+HISTOGRAMS = (
+    "diffprivlib's histogram protects whether a person is there, which moves one bin; the others protect a "
+    "person's value, which moves two"
+)
+
+QUESTIONS: Mapping[str, Ask] = {
+    "mean": Ask(share=MICRO),
+    "histogram": Ask(statistic="histogram", share=MICRO),
+    "median": Ask(statistic="median", share=MICRO),
+    "quantile .9": Ask(statistic="quantile", parameters={"q": "0.9"}, share=MICRO),
+    "quartiles": Ask(statistic="describe", share=MICRO),
+}
+
+Answer = Mapping[str, Any]
+"""The document of an answer, or a part of it with an estimate and an interval."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crowd:
+    """A study and who contributes to it.
+
+    Attributes:
+        slug, lower, upper, relation: Of the study; all else as a new study has it by default.
+        epsilons, values: One a person; values in the data's unit.
+    """
+
+    slug: str
+    lower: int
+    upper: int
+    epsilons: np.ndarray
+    values: np.ndarray
+    relation: str = "replace_one"
+
+    @property
+    def study(self) -> dict[str, object]:
+        """The document that makes the study."""
+        return {"slug": self.slug, "lower": self.lower, "upper": self.upper, "relation": self.relation}
+
+    @property
+    def csv(self) -> bytes:
+        """The batch of its people."""
+        rows = zip(self.values, self.epsilons, strict=True)
+        lines = [
+            f"{self.slug}-{number},{value:.6f},{epsilon:.6g},central"
+            for number, (value, epsilon) in enumerate(rows)
+        ]
+        return "\n".join(["subject,value,epsilon,trust", *lines]).encode()
+
+
+def run(*, quick: bool) -> list[Ratio]:
+    """All three comparisons."""
+    draws, rank_draws = (QUICK_DRAWS, QUICK_RANK_DRAWS) if quick else (DRAWS, RANK_DRAWS)
+    with installation() as here, here.serve(workers=1, settings={"DITHER_LIFETIME_EPSILON": "1000"}) as port:
+        return [
+            *plain(here, port, draws=draws, rank_draws=rank_draws),
+            *tiers(here, port, quick=quick),
+            *secret(here, port, quick=quick),
+        ]
+
+
+def fill(here: Installation, port: int, crowd: Crowd) -> None:
+    """Make a study over HTTP, with every default that a new one has, and let its people contribute."""
+    with Caller(port) as caller:
+        caller.call("POST", "/v1/studies", here.admin, crowd.study)
+    send(port, here, crowd.slug, "csv", crowd.csv)
+
+
+def drafted(
+    here: Installation, slug: str, asks: Mapping[str, tuple[Ask, int]], *, fresh: bool = False
+) -> dict[str, list[Answer]]:
+    """Answers to each question, as often as it says; none is published, so that none knows of another.
+
+    Args:
+        here: The installation.
+        slug: The study.
+        asks: By name: the question, and how often it is asked.
+        fresh: As in `Answering.release`; otherwise an answer is read for the first time.
+    """
+
+    async def use(services: Services) -> dict[str, list[Answer]]:
+        study = await services.studies.read(slug)
+        await _fold(services, study)
+        return {
+            name: [await _draft(services, study, ask, fresh=fresh) for _ in range(draws)]
+            for name, (ask, draws) in asks.items()
+        }
+
+    found: dict[str, list[Answer]] = here.use(use)
+    return found
+
+
+def publish(here: Installation, slug: str, ask: Ask) -> None:
+    """Publish an answer, so that later ones know what it says."""
+
+    async def use(services: Services) -> None:
+        study = await services.studies.read(slug)
+        await services.answering(study, ask).release(study, ask, None)
+
+    here.use(use)
+
+
+async def _fold(services: Services, study: Study) -> None:
+    await services.database.run_tx("benchmark.seal", lambda c: cohorts.seal(c, study.id))
+    await services.database.run_tx("benchmark.fold", lambda c: cohorts.fold(c, study.id))
+
+
+async def _draft(services: Services, study: Study, ask: Ask, *, fresh: bool) -> Answer:
+    answering: Any = services.answering(study, ask)
+    request = answering.request_of(study, ask, asker=None, first=not fresh, fresh=fresh)
+    request = await services.database.run_tx("benchmark.towards", request.towards)
+    draft, _ = await answering._draft(services.database.run_tx, request)
+    answer: Answer = json.loads(draft.body)
+    return answer
+
+
+# ------------------------------------------------------------------------------ beside other libraries
+
+
+def plain(here: Installation, port: int, *, draws: int, rank_draws: int) -> Iterator[Ratio]:
+    """Errors beside those of other libraries, and half-widths beside the errors that there are."""
+    everyone = list(peers.crowds())
+    of_diffprivlib = peers.of_diffprivlib(everyone, draws=draws, rank_draws=rank_draws)
+    often = {name: draws if name in ("mean", "histogram") else rank_draws for name in QUESTIONS}
+    for number, people in enumerate(everyone):
+        n = len(people.values)
+        crowd = Crowd(
+            slug=f"{people.name}-{n}",
+            lower=people.lower,
+            upper=people.upper,
+            epsilons=np.full(n, peers.EPSILON),
+            values=people.values,
+        )
+        fill(here, port, crowd)
+        answers = drafted(here, crowd.slug, {name: (ask, often[name]) for name, ask in QUESTIONS.items()})
+        ours = _parts(answers)
+        yield _plain_laplace(people, ours["mean"])
+        known = {"OpenDP": peers.of_opendp(people, draws=draws, rank_draws=rank_draws)}
+        if of_diffprivlib:
+            known["diffprivlib"] = of_diffprivlib[number]
+        for library, theirs in known.items():
+            yield from _beside(people, library, ours, theirs)
+        yield from _half_widths(people, ours)
+
+
+def _parts(answers: Mapping[str, Sequence[Answer]]) -> dict[str, list[list[Answer]]]:
+    """Of each statistic and draw, the numbers that are its answer, with their intervals."""
+    return {
+        "mean": [[answer] for answer in answers["mean"]],
+        "variance": [[answer["variance"]] for answer in answers["mean"]],
+        "histogram": [
+            [{**one, "estimate": one["share"]} for one in answer["bins"]] for answer in answers["histogram"]
+        ],
+        "median": [[answer] for answer in answers["median"]],
+        "quantile .9": [[answer] for answer in answers["quantile .9"]],
+        "quartiles": [answer["quartiles"] for answer in answers["quartiles"]],
+    }
+
+
+def _estimates(parts: Sequence[Sequence[Answer]]) -> list[list[float]]:
+    """An estimate is null where nothing but a bound can be said: the middle of its interval, then."""
+    return [
+        [
+            statistics.fmean((one["interval"]["lower"], one["interval"]["upper"]))
+            if one["estimate"] is None
+            else one["estimate"]
+            for one in draw
+        ]
+        for draw in parts
+    ]
+
+
+def _plain_laplace(people: People, parts: Sequence[Sequence[Answer]]) -> Ratio:
+    return Ratio.of_mean_squares(
+        people.errors("mean", _estimates(parts)),
+        [math.sqrt(2) / len(people.values) / peers.EPSILON],
+        section="accuracy: plain",
+        name=f"mean of {people.name}, n {len(people.values):,}, beside Laplace noise",
+        goal=PLAIN_GOAL,
+        root=True,
+        note=f"plain: all people offer epsilon {peers.EPSILON:g}, and the share is 1; Laplace noise of the "
+        "same offers errs by W sqrt(2) / (n epsilon)",
+    )
+
+
+def _beside(
+    people: People,
+    library: str,
+    ours: Mapping[str, Sequence[Sequence[Answer]]],
+    theirs: peers.Answers,
+) -> Iterator[Ratio]:
+    for name, parts in ours.items():
+        others = people.errors(name, theirs[name]) if theirs[name] else []
+        if not any(others):
+            continue  # No answer, or never an error: values that are all equal.
+        yield Ratio.of_mean_squares(
+            people.errors(name, _estimates(parts)),
+            others,
+            section=f"accuracy: {library}",
+            name=f"{name} of {people.name}, n {len(people.values):,}, beside {library}",
+            root=True,
+            note=HISTOGRAMS if library == "diffprivlib" else "",
+        )
+
+
+def _half_widths(people: People, ours: Mapping[str, Sequence[Sequence[Answer]]]) -> Iterator[Ratio]:
+    unit = {"variance": people.width**2, "histogram": 1}
+    for name, parts in ours.items():
+        errors = [abs(error) for error in people.errors(name, _estimates(parts))]
+        real = float(np.quantile(errors, 0.95))
+        if real == 0:
+            continue
+        halves = [half_width(one) for draw in parts for one in draw]
+        yield Ratio(
+            section="accuracy: half-widths",
+            name=f"half-width: {name} of {people.name}, n {len(people.values):,}",
+            unit="ranges",
+            subject=[statistics.fmean(halves) / unit.get(name, people.width)],
+            baseline=[real],
+            better="lower",
+            note="half-widths of intervals of 95 %, beside what 95 % of errors stay below",
+        )
+
+
+def half_width(answer: Answer, interval: str = "interval") -> float:
+    """Half of an interval."""
+    return float(answer[interval]["upper"] - answer[interval]["lower"]) / 2
+
+
+# ----------------------------------------------------------------------------------------------- tiers
+
+
+def tiers(here: Installation, port: int, *, quick: bool) -> Iterator[Ratio]:
+    """The first answer at a tenth of each epsilon, with weights for later shares, beside a fresh one."""
+    crowds, draws = (2, 3) if quick else (TIER_CROWDS, TIER_DRAWS)
+    question = {"mean": (Ask(share=SHARE), draws)}
+    for n in TIER_PEOPLE:
+        errors: dict[bool, list[float]] = {False: [], True: []}
+        predicted: dict[bool, list[float]] = {False: [], True: []}
+        for number in range(crowds):
+            source = np.random.default_rng((n, number))
+            crowd = Crowd(
+                slug=f"tiers-{n}-{number}",
+                lower=0,
+                upper=100,
+                epsilons=np.array(TIERS)[np.arange(n) % len(TIERS)],
+                values=source.uniform(0, 100, n).round(6),
+            )
+            fill(here, port, crowd)
+            for fresh in errors:
+                for answer in drafted(here, crowd.slug, question, fresh=fresh)["mean"]:
+                    errors[fresh].append((answer["estimate"] - crowd.values.mean()) / 100)
+                    predicted[fresh].append(answer["predicted_error"] / 100)
+        note = (
+            f"tiers: epsilons {', '.join(f'{one:g}' for one in TIERS)}, equally often, share {SHARE / MICRO}"
+        )
+        yield Ratio.of_mean_squares(
+            errors[False],
+            errors[True],
+            section="accuracy: tiers",
+            name=f"first answer of tiers, n {n:,}, beside a fresh one",
+            goal=FRESH_GOAL,
+            root=True,
+            note=note,
+        )
+        yield Ratio(
+            section="accuracy: tiers",
+            name=f"the same, as predicted, n {n:,}",
+            unit="ranges",
+            subject=[statistics.fmean(predicted[False])],
+            baseline=[statistics.fmean(predicted[True])],
+            goal=FRESH_GOAL,
+            better="lower",
+            note=note,
+        )
+
+
+# ---------------------------------------------------------------------------------------------- secret
+
+
+def secret(here: Installation, port: int, *, quick: bool) -> Iterator[Ratio]:
+    """Whether intervals hold, how wide they are, and what was predicted, where presence is secret."""
+    for n, crowds in (QUICK_CROWDS if quick else SECRET_CROWDS).items():
+        for correlation in CORRELATIONS:
+            draws = 2 if quick else SECRET_DRAWS
+            found = Secret()
+            for number in range(crowds):
+                crowd = correlated(n, correlation, number)
+                fill(here, port, crowd)
+                publish(here, crowd.slug, Ask(share=SHARE))
+                asks = {
+                    "mean": (Ask(share=SHARE), draws),
+                    "bins": (Ask(statistic="histogram", share=SHARE), draws),
+                }
+                answers = drafted(here, crowd.slug, asks, fresh=True)
+                found.note_means(crowd, answers["mean"])
+                found.note_bins(crowd, answers["bins"])
+            yield from found.ratios(f"n {n:,}, r {correlation}")
+
+
+def correlated(n: int, correlation: float, number: int) -> Crowd:
+    """A secret study; epsilons are lognormal, and value and -ln epsilon are correlated."""
+    source = np.random.default_rng((n, round(correlation * 10), number))
+    deviation, other = source.normal(size=n), source.normal(size=n)
+    epsilons = np.clip(EPSILON_MEDIAN * np.exp(deviation), *EPSILON_RANGE)
+    values = 0.5 + VALUE_SPREAD * (math.sqrt(1 - correlation**2) * other - correlation * deviation)
+    return Crowd(
+        slug=f"secret-{n}-{correlation * 10:.0f}-{number}",
+        lower=0,
+        upper=100,
+        epsilons=epsilons,
+        values=(100 * np.clip(values, 0, 1)).round(6),
+        relation="add_remove_one",
+    )
+
+
+class Secret:
+    """What answers of secret studies of one kind were."""
+
+    def __init__(self) -> None:
+        self.holds: dict[str, list[bool]] = {"mean": [], "bins": []}
+        self.halves: dict[str, list[float]] = {"mean": [], "bins": []}
+        self.best: dict[str, list[float]] = {"mean": [], "bins": []}
+        self.errors: list[float] = []
+        self.predicted: list[float] = []
+
+    def note_means(self, crowd: Crowd, answers: Sequence[Answer]) -> None:
+        """Note means: the truth is that of the people whom an answer says it is about."""
+        for answer in answers:
+            truth = float(crowd.values[_asked(crowd, answer)].mean())
+            self._note("mean", answer, truth, 100)
+            self.errors.append((answer["estimate"] - truth) / 100)
+            self.predicted.append(answer["predicted_error"] / 100)
+
+        def mean(among: np.ndarray) -> list[float]:
+            return [float(among.mean()) / 100]
+
+        self.best["mean"].append(best_half_width(crowd, _tilt(answers[0]), mean, of_mean))
+
+    def note_bins(self, crowd: Crowd, answers: Sequence[Answer]) -> None:
+        """Note the bins of histograms."""
+        edges = np.linspace(crowd.lower, crowd.upper, peers.BINS + 1)
+
+        def shares(among: np.ndarray) -> list[float]:
+            return list(np.histogram(among, edges)[0] / len(among))
+
+        for answer in answers:
+            for one, truth in zip(answer["bins"], shares(crowd.values[_asked(crowd, answer)]), strict=True):
+                self._note("bins", one, truth, 1)
+        self.best["bins"].append(best_half_width(crowd, _tilt(answers[0]), shares, of_bin))
+
+    def _note(self, name: str, answer: Answer, truth: float, width: float) -> None:
+        interval = answer["interval"]
+        self.holds[name].append(interval["lower"] <= truth <= interval["upper"])
+        self.halves[name].append(half_width(answer) / width)
+
+    def ratios(self, kind: str) -> Iterator[Ratio]:
+        """Coverage, half-widths, and what was predicted."""
+        note = (
+            "secret: epsilons lognormal about 0.5, r: correlation of value and -ln epsilon, share 0.1 after "
+            "a first answer; best cap: the narrowest interval of any least and largest weight, all known"
+        )
+        for name in self.holds:
+            yield Ratio(
+                section="accuracy: secret",
+                name=f"coverage: {name}, secret, {kind}",
+                unit="covers",
+                subject=[statistics.fmean(self.holds[name])],
+                baseline=[COVERS],
+                goal=1,
+                note=note,
+            )
+            yield Ratio(
+                section="accuracy: secret",
+                name=f"half-width: {name}, secret, {kind}, beside the best cap",
+                unit="ranges",
+                subject=[statistics.fmean(self.halves[name])],
+                baseline=[statistics.fmean(self.best[name])],
+                goal=BEST_CAP_GOAL,
+                better="lower",
+                note=note,
+            )
+        for goal, better in zip(PREDICTED, ("higher", "lower"), strict=True):
+            yield Ratio(
+                section="accuracy: secret",
+                name=f"predicted error, secret, {kind}, beside the realized one",
+                unit="ranges",
+                subject=[statistics.fmean(self.predicted)],
+                baseline=[math.sqrt(statistics.fmean(error**2 for error in self.errors))],
+                goal=goal,
+                better=better,  # type: ignore[arg-type]  # one of two words
+                note=note,
+            )
+
+
+def _tilt(answer: Answer) -> float:
+    """What is assumed of epsilons and values; nothing where a question does not say."""
+    return float(answer["parameters"].get("tilt", 1))
+
+
+def _asked(crowd: Crowd, answer: Answer) -> np.ndarray:
+    """Who an answer is about: those who offered at least what it says; all where it says nothing."""
+    asked: np.ndarray = crowd.epsilons >= (answer.get("least_epsilon") or 0)
+    return asked
+
+
+_LAPLACE = np.random.default_rng(1).laplace(size=(20_000, peers.BINS))
+
+
+def of_mean(mean: float) -> float:
+    """The 95 % half-width of a mean, times the total weight: two sums, each with Laplace noise of scale 1."""
+    return float(np.quantile(np.abs((1 - mean) * _LAPLACE[:, 0] - mean * _LAPLACE[:, 1]), 0.95))
+
+
+def of_bin(part: float) -> float:
+    """That of a bin: each bin has the noise, and all of them together are the whole."""
+    return float(np.quantile(np.abs(_LAPLACE[:, 0] - part * _LAPLACE.sum(axis=1)), 0.95))
+
+
+def best_half_width(
+    crowd: Crowd,
+    tilt: float,
+    read: Callable[[np.ndarray], Sequence[float]],
+    noise_of: Callable[[float], float],
+) -> float:
+    """The narrowest half-width that a least and a largest weight give, in the mean over what is read.
+
+    Weights in [f, c] move a mean in [0, 1] by at most (sqrt c - sqrt f) / (sqrt c + sqrt f), of which the
+    tilt is assumed.
+    """
+    levels = np.geomspace(*EPSILON_RANGE, 24)
+    least = math.inf
+    for at, floor in enumerate(levels):
+        among = crowd.epsilons >= floor
+        if among.sum() < 2:
+            break
+        noise = statistics.fmean(map(noise_of, read(crowd.values[among])))
+        for cap in levels[at:]:
+            weight = SHARE / MICRO * float(np.minimum(crowd.epsilons[among], cap).sum())
+            moved = (math.sqrt(cap) - math.sqrt(floor)) / (math.sqrt(cap) + math.sqrt(floor))
+            least = min(least, noise / weight + tilt * moved)
+    return least

@@ -1,0 +1,54 @@
+"""diffprivlib's answers to the questions of `benchmarks.accuracy`, in its own environment (`make peers`).
+
+Reads {"crowds": [{"values": ..., "lower": ..., "upper": ...}], "epsilon": ..., "bins": ..., "draws": ...,
+"rank_draws": ...} on standard input, and writes for each crowd the answers of each statistic, a list for each
+draw. Nothing of the service is imported here.
+"""
+
+import json
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from diffprivlib import tools
+
+
+def answers(crowd: dict[str, Any], wanted: dict[str, Any]) -> dict[str, list[list[float]]]:
+    """The answers of one crowd."""
+    values, often, rarely = np.array(crowd["values"]), wanted["draws"], wanted["rank_draws"]
+    bounds = crowd["lower"], crowd["upper"]
+    options = {"epsilon": wanted["epsilon"], "bounds": bounds}
+
+    def histogram() -> Any:
+        counts, _ = tools.histogram(values, epsilon=wanted["epsilon"], bins=wanted["bins"], range=bounds)
+        return counts / len(values)
+
+    return {
+        "mean": drawn(lambda: tools.mean(values, **options), often),
+        "variance": drawn(lambda: tools.var(values, **options), often),
+        "histogram": drawn(histogram, often),
+        "median": drawn(lambda: tools.median(values, **options), rarely),
+        "quantile .9": drawn(lambda: tools.quantile(values, 0.9, **options), rarely),
+        "quartiles": drawn(lambda: tools.quantile(values, [0.25, 0.5, 0.75], **options), rarely),
+    }
+
+
+def drawn(ask: Callable[[], Any], draws: int) -> list[list[float]]:
+    """The answers; none where it fails, as it does for quantiles of values that are all equal."""
+    try:
+        return [np.atleast_1d(ask()).tolist() for _ in range(draws)]
+    except RuntimeError:
+        return []
+
+
+def main() -> None:
+    """Answer everything."""
+    warnings.simplefilter("ignore")
+    wanted = json.load(sys.stdin)
+    json.dump([answers(crowd, wanted) for crowd in wanted["crowds"]], sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
