@@ -75,7 +75,10 @@ def size(
         console.print("No estimator has an answer for such people.")
         return
     columns = {"estimator": "estimator", "people": "people", "epsilon": "epsilon", "share": "share"}
-    columns |= {"predicted_error": "predicted error", "epsilon_max": "largest charge"}
+    columns |= {"predicted_error": "predicted error"}
+    if any(row.population_predicted_error is not None for row in rows):
+        columns["population_predicted_error"] = "about the population"
+    columns["epsilon_max"] = "largest charge"
     print_table([row.model_dump() for row in rows], columns)
     if sizing.asked != "error" and getattr(rows[0], sizing.asked) is None:
         console.print(f"No {sizing.asked} is enough: the row shows how far the largest one gets.")

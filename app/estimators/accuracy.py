@@ -140,6 +140,14 @@ class PredictedErrors:
             return self._bound(0.0, 0.0)
         return self._bound(self.dataset_variance, self.dataset_step + self.bias)
 
+    def population_bound(self, risk: float = 0.0) -> ErrorBound:
+        """What the interval for the mean of the population is made of [data's unit].
+
+        Args:
+            risk: That the bound on the variance is too low.
+        """
+        return self._bound(self.population_variance, self.population_step + self.bias, risk)
+
     def _bound(self, variance: float, reach: float, risk: float = 0.0) -> ErrorBound:
         width = float(self.grid.width)
         return ErrorBound(
@@ -150,97 +158,91 @@ class PredictedErrors:
         )
 
     def _known(self, position: Fraction, risk: float) -> KnownError:
-        """What intervals are made of, in the data's unit; `risk` is that of the bound on the variance."""
+        """What intervals are made of, in the data's unit; `risk` as of `population_bound`."""
         return KnownError(
             center=float(self.grid.lower) + float(self.grid.width) * float(position),
             dataset=self.dataset_bound(),
-            population=self._bound(self.population_variance, self.population_step + self.bias, risk),
+            population=self.population_bound(risk),
         )
 
 
-class WorstSquareError:
-    r"""The largest mean square error about the population's mean, prepared for any shrinkage.
+def worst_square_error(
+    moved: NDArray[np.float64] | float,
+    noise: float,
+    variances: NDArray[np.float64] | float,
+    *,
+    shrinkage: float = 1.0,
+    bias: float = 0.0,
+    tilt: float = 0.0,
+) -> float:
+    r"""The largest mean square error of a shrunk mean, over all means of the data.
 
-    The estimate is :math:`1/2 + a \sum c_i (x_i - 1/2)` + a noise. A mean at distance d from the middle costs
-    :math:`(1 - a)^2 d^2` in bias and leaves the data a variance of at most :math:`\min(s_g, 1/4 - d^2)`:
-    the sum is concave in d^2 and straight between the points 1/4 - s_g, so its maximum is at one of those
-    or at 1/4. With one bound s2 and q the sum of c_i^2 that is
+    The estimate is :math:`1/2 + a \sum c_i (x_i - 1/2)` + a noise. Its error about the mean of the dataset is
+    :math:`\sum (a c_i - 1/n)(x_i - 1/2)` + a noise, and about that of the population the same with 0 in place
+    of 1/n, less the population's mean: let :math:`q_g` be the sum of the squares of these factors over group
+    g. A mean at distance d from the middle costs :math:`(1 - a)^2 d^2` in bias and leaves the data a variance
+    of at most :math:`\min(s_g, 1/4 - d^2)`: the sum is concave in d^2 and straight between the points
+    1/4 - s_g, so its maximum is at one of those or at 1/4. With one bound s2 that is
 
-    .. math:: \max\{a^2 (s2 q + N) + (1 - a)^2 (1/4 - s2),\; a^2 N + (1 - a)^2 / 4\}.
+    .. math:: \max\{s2 q + a^2 N + (1 - a)^2 (1/4 - s2),\; a^2 N + (1 - a)^2 / 4\}.
 
     Where the means of any two people may differ by a tilt t, a person's own mean is at least d - t from the
     middle, and unequal weights move the mean of the answer by up to B, away from the truth in the direction
     in which shrinking moves it:
 
-    .. math:: \max_d\; a^2 \Big(\sum_g q_g \min(s_g, 1/4 - (d - t)_+^2) + N\Big) + (a B + (1 - a) d)^2,
+    .. math:: \max_d\; \sum_g q_g \min(s_g, 1/4 - (d - t)_+^2) + a^2 N + (a B + (1 - a) d)^2,
 
     a parabola in d between the points :math:`t + \sqrt{1/4 - s_g}`: its maximum is at one of those, at 1/2,
     or at the vertex of a piece that is concave. Without shrinking it is :math:`\sum s_g q_g + N + B^2`.
     Equal weights (B = 0) with one bound need no t: :math:`\min(s2, 1/4 - x^2)` is concave in x.
 
     Args:
-        squares: Sum of c_i^2 over each group, shape (G,).
+        moved: q_g, with the shrinkage in it, shape (G,).
         noise: N, variance of the noise before shrinking [range width squared].
         variances: s_g, bound on the variance of each group, at most 1/4, shape (G,), or one for all [range
             width squared].
+        shrinkage: a, in [0, 1].
         bias: B, at least 0 [range widths].
         tilt: t, in [0, 1] [range widths].
 
+    Returns:
+        The error [range width squared].
+
     Privacy: no data, no randomness.
     """
+    # People by their bounds: there are few, so that plain numbers are quicker than arrays.
+    if isinstance(variances, float):
+        kinds, sums = [variances], [float(np.sum(moved))]
+    else:
+        places = np.unique(variances, return_inverse=True)
+        kinds = places[0].tolist()
+        sums = np.bincount(places[1].ravel(), weights=np.ravel(moved)).tolist()
+    rest, noisy = 1 - shrinkage, shrinkage * shrinkage * noise
 
-    def __init__(
-        self,
-        squares: NDArray[np.float64] | float,
-        noise: float,
-        variances: NDArray[np.float64] | float,
-        *,
-        bias: float = 0.0,
-        tilt: float = 0.0,
-    ) -> None:
-        # People by their bounds: there are few, so that plain numbers are quicker than arrays.
-        if isinstance(variances, float):
-            self._kinds, self._sums = [variances], [float(np.sum(squares))]
-        else:
-            places = np.unique(variances, return_inverse=True)
-            self._kinds = places[0].tolist()
-            self._sums = np.bincount(places[1].ravel(), weights=np.ravel(squares)).tolist()
-        self._noise, self._bias, self._tilt = noise, bias, tilt
-
-    def at(self, shrinkage: float) -> float:
-        """The error with a shrinkage of a, in [0, 1] [range width squared]."""
-        rest, squared = 1 - shrinkage, shrinkage * shrinkage
-        if rest == 0:
-            return self._spread(WORST_VARIANCE) + self._bias**2
-        if self._bias == 0 and (self._tilt == 0 or len(self._kinds) == 1):
-            return max(
-                squared * self._spread(left) + rest * rest * (WORST_VARIANCE - left)
-                for left in (*self._kinds, 0.0)
-            )
-
-        def tilted(distance: float) -> float:
-            left = WORST_VARIANCE - max(distance - self._tilt, 0.0) ** 2
-            return squared * self._spread(left) + (shrinkage * self._bias + rest * distance) ** 2
-
-        # From the k-th point on, the variances of the kinds k and larger fall with the distance.
-        points = [
-            min(self._tilt + math.sqrt(max(WORST_VARIANCE - kind, 0.0)), 0.5) for kind in self._kinds[::-1]
-        ]
-        worst, falling = tilted(0.5), 0.0
-        for low, high, weight in zip(points, (*points[1:], 0.5), self._sums[::-1], strict=True):
-            falling += weight
-            curvature = squared * falling - rest * rest
-            vertex = low
-            if curvature > 0:
-                vertex = (squared * falling * self._tilt + rest * shrinkage * self._bias) / curvature
-            worst = max(worst, tilted(low), tilted(min(max(vertex, low), high)))
-        return worst
-
-    def _spread(self, left: float) -> float:
+    def spread(left: float) -> float:
         """Variance of data and noise where people's own means leave at most this to each value."""
-        return self._noise + sum(
-            min(kind, left) * weight for kind, weight in zip(self._kinds, self._sums, strict=True)
-        )
+        return noisy + sum(min(kind, left) * weight for kind, weight in zip(kinds, sums, strict=True))
+
+    if rest == 0:
+        return spread(WORST_VARIANCE) + bias**2
+    if bias == 0 and (tilt == 0 or len(kinds) == 1):
+        return max(spread(left) + rest * rest * (WORST_VARIANCE - left) for left in (*kinds, 0.0))
+
+    def tilted(distance: float) -> float:
+        left = WORST_VARIANCE - max(distance - tilt, 0.0) ** 2
+        return spread(left) + (shrinkage * bias + rest * distance) ** 2
+
+    # From the k-th point on, the variances of the kinds k and larger fall with the distance.
+    points = [min(tilt + math.sqrt(max(WORST_VARIANCE - kind, 0.0)), 0.5) for kind in kinds[::-1]]
+    worst, falling = tilted(0.5), 0.0
+    for low, high, weight in zip(points, (*points[1:], 0.5), sums[::-1], strict=True):
+        falling += weight
+        curvature = falling - rest * rest
+        vertex = low
+        if curvature > 0:
+            vertex = (falling * tilt + rest * shrinkage * bias) / curvature
+        worst = max(worst, tilted(low), tilted(min(max(vertex, low), high)))
+    return worst
 
 
 def noise_shrinkage(noise: float) -> float:

@@ -151,7 +151,7 @@ def adpm_plan(groups: Sequence[Group], question: Question, *, variance: float = 
             weights[index] = 0
     noise = paid.noise if any(weights[index] for index in central) else NoNoise()
     plan = linear_plan(groups, question, weights=weights, noise=noise, variance=variance, attached=False)
-    if plan.predicted_error > float(question.grid.width) / 2:
+    if (plan.population_error or 0.0) > float(question.grid.width) / 2:
         return midpoint_plan(groups, question)
     return plan
 

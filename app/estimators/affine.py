@@ -22,7 +22,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from app.estimators.accuracy import WorstSquareError, noise_shrinkage
+from app.estimators.accuracy import noise_shrinkage, worst_square_error
 from app.estimators.tilted import TiltedProblem
 
 _SMALLEST, _LAST_DIGIT = 1e-300, 4 * float(np.finfo(float).eps)
@@ -236,7 +236,7 @@ class AffineProblem:
     def minimax(self, variance: float) -> Solution:
         r"""Weights that, with the best shrinkage, minimize the largest error over all means.
 
-        The error is :math:`\max(F_1, F_2)`, see `app.estimators.accuracy.WorstSquareError`. A convex
+        The error is :math:`\max(F_1, F_2)`, see `app.estimators.accuracy.worst_square_error`. A convex
         combination of the two is the unshrunk problem of a smaller variance s plus :math:`(1/4 - s)(1 -
         a)^2`, whose minimum J K / (J + K), K = 1/4 - s, is concave in s with the derivative
         :math:`a^2 q - (1 - a)^2`: its root is searched. With a tilt the weights are those of `solve`, and
@@ -268,12 +268,12 @@ class AffineProblem:
 def best_shrinkage(
     squares: float, noise: float, variance: float, *, bias: float = 0.0, tilt: float = 0.0
 ) -> float:
-    r"""The a in [0, 1] that minimizes `WorstSquareError` for given weights and one bound on the variance.
+    r"""The a in [0, 1] that minimizes the error about the population for given weights and one variance.
 
-    Without a tilt F_2 is the larger one where :math:`a \sqrt q < 1 - a`; both are parabolas, so the minimum
-    of the maximum is the vertex of one of them, or where they meet, :math:`a = 1 / (1 + \sqrt q)`. With a
-    tilt the error is convex in a, the largest of squares of straight lines and of parabolas; searched to
-    about 1e-8.
+    That error is `worst_square_error` with :math:`a^2 q` in place of its q. Without a tilt the second one of
+    the two is the larger where :math:`a \sqrt q < 1 - a`; both are parabolas, so the minimum of the maximum
+    is the vertex of one of them, or where they meet, :math:`a = 1 / (1 + \sqrt q)`. With a tilt the error is
+    convex in a, the largest of squares of straight lines and of parabolas; searched to about 1e-8.
 
     Args:
         squares: q, the sum of squared weights, in (0, 1] [1].
@@ -291,9 +291,12 @@ def best_shrinkage(
     (0.909091, 0.5)
     """
     if tilt:
-        error = WorstSquareError(squares, noise, variance, bias=bias, tilt=tilt)
+
+        def error(a: float) -> float:
+            return worst_square_error(a * a * squares, noise, variance, shrinkage=a, bias=bias, tilt=tilt)
+
         found = scipy.optimize.minimize_scalar(
-            error.at, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-8}
+            error, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-8}
         )
         return float(found.x)
     meeting = 1 / (1 + math.sqrt(squares))

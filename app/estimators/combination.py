@@ -2,18 +2,18 @@ r"""One answer from several noisy sums: the combination of the smallest worst-ca
 
 A question that is asked again and again has sums of disjoint parts of the people, each with weights and noise
 of its own, beside people whose values are public and local reports. Let part p, weighed so that its weights
-sum to one, put :math:`w_{ip}` on person i and have noise of variance :math:`N_p`. The answer
-:math:`\sum c_p y_p` with :math:`\sum c_p = 1` has a variance of at most :math:`c^T M c` about the mean of the
-population,
+sum to one, put :math:`w_{ip}` on person i and have noise of variance :math:`N_p`, and let e_i be 1/n for
+people who are there and 0 for those who have left. The answer :math:`\sum c_p y_p` with
+:math:`\sum c_p = 1` has a variance of at most :math:`s \sum_i ((W c)_i - e_i)^2 + \sum_p c_p^2 N_p` about the
+mean of the dataset. Where no person has left that is :math:`c^T M c` less s/n,
 
 .. math:: M_{pq} = s \sum_i w_{ip} w_{iq} + [p = q] N_p,
 
 smallest at :math:`c = M^{-1} 1 / 1^T M^{-1} 1`. A tilt and people who have left add the square of
-:math:`B(c) = \frac12 \sum_i t_i |(W c)_i - e_i|` with e_i = 1/n for people who are there and 0 for those who
-have left, and t_i as `app.estimators.deviations` has it. By Cauchy's inequality :math:`(\sum a_i)^2 =
-\min_\lambda \sum a_i^2 / \lambda_i` over :math:`\lambda` on the simplex, attained at :math:`\lambda_i \propto
-a_i`: in turn the best lambda for c and the best c for lambda, a quadratic problem, never raise the error,
-which is convex in c.
+:math:`B(c) = \frac12 \sum_i t_i |(W c)_i - e_i|` with t_i as `app.estimators.deviations` has it. By
+Cauchy's inequality :math:`(\sum a_i)^2 = \min_\lambda \sum a_i^2 / \lambda_i` over :math:`\lambda` on the
+simplex, attained at :math:`\lambda_i \propto a_i`: in turn the best lambda for c and the best c for lambda, a
+quadratic problem, never raise the error, which is convex in c.
 
 Parts are never subtracted: where the best combination would, the part is left out.
 
@@ -360,7 +360,7 @@ class _Problem:
         return moved
 
     def _error(self, columns: Matrix, noises: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
-        spread = self._variance * float(np.dot(self._sizes, (columns @ shares) ** 2))
+        spread = self._variance * float(np.dot(self._sizes, (columns @ shares - self._equal) ** 2))
         return spread + float(np.dot(noises, shares**2)) + float(self._moves(columns, shares).sum()) ** 2
 
     def _unsigned(self, columns: Matrix, noises: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -369,12 +369,12 @@ class _Problem:
             return np.ones(1)
 
         def solved(penalty: NDArray[np.float64]) -> NDArray[np.float64]:
-            spread = scipy.sparse.diags_array(self._variance * self._sizes + penalty)
-            matrix = (columns.T @ spread @ columns).toarray()
+            costs = self._variance * self._sizes + penalty
+            matrix = (columns.T @ scipy.sparse.diags_array(costs) @ columns).toarray()
             matrix += np.diag(noises)
             # Parts without any error of their own would leave the matrix singular.
             matrix += np.diag(np.full(noises.size, 1e-14 * float(np.max(np.diag(matrix))) + 1e-300))
-            due = columns.T @ (penalty * self._equal)
+            due = columns.T @ (costs * self._equal)
             both = np.linalg.solve(matrix, np.stack([due, np.ones(noises.size)], axis=1))
             free, whole = both[:, 0], both[:, 1]
             shares: NDArray[np.float64] = free + whole * ((1 - float(free.sum())) / float(whole.sum()))

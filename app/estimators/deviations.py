@@ -42,6 +42,7 @@ class Deviations:
         missing: Those of them who are in no group. They weigh 0.
         sizes: People in each group, shape (G,).
         person: The weight of one of them, shape (G,).
+        due: What it is compared with: 1/n, or 0 for people who have left, shape (G,).
         off: How far it is from 1/n, or from 0 for people who have left, shape (G,); 0 for empty groups, and
             where nothing but rounding is in it.
         bias: The most that this moves the answer by, within a tilt [range widths].
@@ -51,6 +52,7 @@ class Deviations:
     missing: float
     sizes: NDArray[np.float64]
     person: NDArray[np.float64]
+    due: NDArray[np.float64]
     off: NDArray[np.float64]
     bias: float
 
@@ -81,13 +83,15 @@ class Deviations:
         present = float(np.sum(sizes * here))
         everyone = max(people, present)
         missing = everyone - present
-        off = np.abs(person - here / everyone)
+        due = np.broadcast_to(here / everyone, person.shape)
+        off = np.abs(person - due)
         off[(off <= _EQUAL / everyone) | (sizes == 0)] = 0.0
         return cls(
             people=everyone,
             missing=missing,
             sizes=sizes,
             person=person,
+            due=due,
             off=off,
             bias=(float(np.dot(sizes * tilts, off)) + tilt * missing / everyone) / 2,
         )
@@ -116,6 +120,16 @@ class Deviations:
         """
         most = variance if isinstance(variance, float) else float(np.max(variance, initial=0.0))
         return float(np.dot(self.sizes * variance, self.off**2)) + most * self.missing / self.people**2
+
+    def moved(self, shrinkage: float) -> NDArray[np.float64]:
+        """Sums of (a c_i - 1/n)^2 over each group, and over those who are in none, shape (G + 1,).
+
+        Args:
+            shrinkage: a, in [0, 1].
+        """
+        rest = 1 - shrinkage
+        away = np.where(self.off > 0, shrinkage * (self.person - self.due), 0.0)
+        return np.append(self.sizes * (away - rest * self.due) ** 2, self.missing / self.people**2)
 
     def about_population(self, variance: float | NDArray[np.float64] = 1.0) -> float:
         """The same about the mean of the population: nothing of it is known."""

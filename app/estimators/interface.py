@@ -56,14 +56,12 @@ class Parameter:
         parse: Text to a JSON-able value; raises ValueError with the reason where it is refused.
         default: Value when it is not given.
         description: One line for the documentation.
-        rivals: Values that `auto` also tries where it has the default.
     """
 
     name: str
     parse: Callable[[str], object]
     default: object
     description: str
-    rivals: tuple[object, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,15 +251,19 @@ class Conclusion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accuracy:
-    """What an answer is planned to miss by, in its own unit.
+    """What an answer is planned to miss by, in its own unit, where values have the variance that is assumed.
 
     Attributes:
-        error: Root mean square error.
+        error: Root mean square error about the dataset.
         half_width: Half of the interval for the dataset; None where people decide it, and are secret.
+        population_error, population_half_width: The first two about the population that people were drawn
+            from; None where they are not predicted.
     """
 
     error: float
     half_width: float | None
+    population_error: float | None = None
+    population_half_width: float | None = None
 
     @property
     def root(self) -> "Accuracy":
@@ -299,9 +301,9 @@ class Plan:
     Attributes:
         queries: What to compute on raw sums; weights align with the groups given to `plan`.
         noise: What to add to the queries' values.
-        predicted_error: Root mean square error [data's unit]. replace_one: against the population
-            mean under the worst-case variance width^2 / 4, unless a better bound is a parameter.
-            add_remove_one: against the dataset mean, worst-case mean, at the expected size.
+        predicted_error: Root mean square error about the mean of the dataset, by which estimators are
+            compared [data's unit]. replace_one: where values have the variance width^2 / 4, unless a smaller
+            one is published or a parameter. add_remove_one: worst-case mean, at the expected size.
         conclude: Reads the noisy values of the queries.
         one_report: How far one local report can move the answer, see `farthest`; None without reports
             [data's unit].
@@ -316,8 +318,9 @@ class Plan:
         bias: The part of predicted_error that is the same for all answers: of unequal weights, and of
             shrinking. The squares of both parts add up [data's unit].
         bound: Predicts what the error about the mean of the dataset does not exceed; None: the whole range.
-        spread: Predicts the most that the variance misses by, whatever the values are [data's unit squared];
-            None where the answer has none.
+        population_error, population_bound: As predicted_error and bound, about the mean of the population
+            that people were drawn from; None where the number of people is secret.
+        spread: Predicts what the variance misses by [data's unit squared]; None where the answer has none.
         labels: Of a question by an attribute: the plan of each label, in their order; None of one without an
             answer.
     """
@@ -334,6 +337,8 @@ class Plan:
     weighs: tuple[float, float] | None = None
     bias: float = 0.0
     bound: Callable[[], ErrorBound] | None = None
+    population_error: float | None = None
+    population_bound: Callable[[], ErrorBound] | None = None
     spread: Callable[[], Accuracy] | None = None
     labels: "tuple[Plan | None, ...]" = ()
 

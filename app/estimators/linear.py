@@ -20,12 +20,20 @@ m_+ and m_- being means of the people who weigh more and less than 1/n (both par
 TV). A question bounds the difference of the two by its tilt [range widths]: then weights move the mean by
 at most tilt TV, which widens both intervals, and its square is in the predicted error. A tilt of 1 bounds
 nothing: then this holds for any data whatever.
+
+Plans predict both errors; estimators are compared by that about the dataset,
+
+.. math:: J = s2 \Big(\sum_i c_i^2 - \frac1n\Big) + \mathrm{Var}(noise) + (\text{tilt} \cdot TV)^2,
+
+which has the same optimum as that about the population: where the c_i sum to one, and s2 is the same for all,
+the two differ by the constant s2 / n.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from operator import mul
 
 import numpy as np
@@ -39,9 +47,9 @@ from app.core.study import Trust
 from app.estimators.accuracy import (
     WORST_VARIANCE,
     PredictedErrors,
-    WorstSquareError,
     interval,
     noise_shrinkage,
+    worst_square_error,
 )
 from app.estimators.deviations import Deviations
 from app.estimators.interface import Conclusion, Linear, Plan, Query, Question, SparseQuery
@@ -108,8 +116,9 @@ def linear_plan(
         rule: How far answers by parts shrink; as far as this one if not given.
 
     Returns:
-        The plan. predicted_error is :math:`\sqrt{s2 \sum c_i^2 + \mathrm{Var}(noise)}`, and where it
-        shrinks the worst case over the mean, see `WorstSquareError`; both with the question's tilt.
+        The plan. predicted_error is :math:`\sqrt{s2 \sum (c_i - 1/n)^2 + \mathrm{Var}(noise)}`, and where it
+        shrinks the worst case over the mean, see `worst_square_error`; both with the question's tilt.
+        population_error has :math:`s2 \sum c_i^2` in place of the first term.
 
     Raises:
         InternalFault: negative weights, weights that sum to nothing, noise that has no formula here.
@@ -285,17 +294,30 @@ def combine(
         one_report = float(question.grid.width) * errors.shrinkage * max(moves)
 
     # Before the draw: the error that plans are ranked by, for any data of the expected variance.
-    # Who has left may have had any value.
-    tilt = question.tilt if absent is None or not absent.any() else 1.0
-    worst = WorstSquareError(squares, spread, expected, bias=weighed.bias, tilt=tilt)
-    width, square = float(question.grid.width), worst.at(shrinkage)
-    drawn = shrinkage**2 * (float(np.sum(expected * squares)) + spread)
+    # Who has left may have had any value, and who is in no group the largest variance of any.
+    worst = partial(
+        worst_square_error,
+        noise=spread,
+        shrinkage=shrinkage,
+        bias=weighed.bias,
+        tilt=question.tilt if absent is None or not absent.any() else 1.0,
+    )
+    kinds: NDArray[np.float64] | float = expected
+    if not isinstance(expected, float):
+        kinds = np.append(expected, np.max(expected, initial=0.0))
+    moved = weighed.moved(shrinkage)
+    width, square = float(question.grid.width), worst(moved, variances=kinds)
+    drawn = float(np.sum(kinds * moved)) + shrinkage**2 * spread
+    population = worst(shrinkage**2 * squares, variances=expected)
+    expecting = replace(errors, population_variance=float(np.sum(expected * squares)))
     return Plan(
         queries=queries,
         noise=noise,
         predicted_error=width * math.sqrt(square),
+        population_error=width * math.sqrt(population),
         bias=width * math.sqrt(max(0.0, square - drawn)),
         bound=errors.dataset_bound,
+        population_bound=expecting.population_bound,
         conclude=conclude,
         one_report=one_report,
         interval_width=errors.interval_width,
@@ -331,7 +353,7 @@ def midpoint_plan(groups: Sequence[Group], question: Question) -> Plan:
         question: What is asked.
 
     Returns:
-        A plan without weights and without noise, which costs nothing. predicted_error is W / 2.
+        A plan without weights and without noise, which costs nothing. Both errors are W / 2, all of it bias.
 
     Privacy: depends on no data.
 
@@ -354,5 +376,7 @@ def midpoint_plan(groups: Sequence[Group], question: Question) -> Plan:
         queries=(SparseQuery(size=len(groups), terms=()),),
         noise=NoNoise(),
         predicted_error=float(grid.width) / 2,
+        population_error=float(grid.width) / 2,
+        bias=float(grid.width) / 2,
         conclude=conclude,
     )

@@ -45,9 +45,8 @@ SHRINKAGE = Parameter(
     parse=parse_shrinkage,
     default=SHRINK_NOISE,
     description="How far answers are drawn towards the middle of the range: none; noise, as far as the noise "
-    "alone warrants; minimax, for the smallest worst-case error about the population's mean. Where this is "
-    "noise, auto also tries minimax.",
-    rivals=(SHRINK_MINIMAX,),
+    "alone warrants, which never leaves the interval; minimax, for the smallest worst-case error about the "
+    "population's mean, which may be far outside of it.",
 )
 
 
@@ -60,7 +59,7 @@ class Optimal:
     """
 
     name: ClassVar[str] = "optimal"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
     currencies: ClassVar[frozenset[Currency]] = frozenset(Currency)
     parameters: ClassVar[tuple[Parameter, ...]] = (
@@ -85,11 +84,12 @@ class Optimal:
             `app.estimators.reports.variances`; intervals use the known one, otherwise the worst case. The
             answer is drawn towards the middle of the range by the factor a: `noise` (the default)
             minimizes :math:`a^2 N + (1 - a)^2 / 4`, which is invisible while the noise N is small;
-            `minimax` minimizes the predicted error over a and tau together, which beats it by about
+            `minimax` minimizes the population_error over a and tau together, which beats it by about
             :math:`1 / \sqrt n` but moves the answer by that part of its distance from the middle even
-            where there is no noise at all. With a tilt the weights minimize the error without shrinking, and
-            minimax minimizes over a alone. With group_variance or group_cap there is no closed form: a
-            solver finds the proportions, see `constrained_plan`, and minimax means noise.
+            where there is no noise at all: far more than the noise where most values are at one end. With a
+            tilt the weights minimize the error without shrinking, and minimax minimizes over a alone. With
+            group_variance or group_cap there is no closed form: a solver finds the proportions, see
+            `constrained_plan`, and minimax means noise.
 
         Raises:
             NotApplicable: there is no report, no person public, and no person central can take part.
@@ -204,12 +204,11 @@ def _solve(groups: Sequence[Group], question: Question, variance: float, *, mini
 
 
 def saturation(groups: Sequence[Group], question: Question) -> int | None:
-    """The most that `auto` charges a person of these groups where it takes this estimator.
+    """The most that this estimator charges a person of these groups.
 
     Args:
         groups: All groups of a replace_one study.
-        question: What is asked of them; all central people are assumed to be able to pay. Without a shrinkage
-            it is minimax, which `auto` takes.
+        question: What is asked of them; all central people are assumed to be able to pay.
 
     Returns:
         The saturation point, rounded up [the study's currency]. None where no person saturates: then every
@@ -219,7 +218,7 @@ def saturation(groups: Sequence[Group], question: Question) -> int | None:
     """
     local = [groups[index] for index in participants(groups, Trust.LOCAL)]
     _, expected = variances(local, question)
-    minimax = question.parameters.get(SHRINKAGE.name, SHRINK_MINIMAX) == SHRINK_MINIMAX
+    minimax = question.parameters.get(SHRINKAGE.name, SHRINKAGE.default) == SHRINK_MINIMAX
     try:
         solved = _solve(groups, question, expected, minimax=minimax)
     except NotApplicable:

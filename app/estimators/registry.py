@@ -1,13 +1,12 @@
 """Names of estimators, and the choice among them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import entry_points
 from types import MappingProxyType
 
 from app.core.cohort import Group
 from app.core.errors import InvalidRequest
-from app.core.noise import NoNoise
 from app.core.study import Currency, Relation
 from app.estimators.adpm import Adpm
 from app.estimators.hourglass import Hourglass
@@ -168,9 +167,8 @@ def choose(
         among: Estimators to choose among; by default all that apply.
 
     Returns:
-        The estimator, its plan, and the question that the plan answers: of a parameter that has its
-        default, `auto` also tries the rivals where noise is added. Of equal predictions the
-        first in the registry, and the default before its rivals.
+        The estimator, its plan, and the question that the plan answers, with the estimator's parameters. Of
+        equal predictions the first in the registry.
 
     Raises:
         NotApplicable: none has an answer for these groups.
@@ -180,24 +178,13 @@ def choose(
     """
     best: tuple[Estimator, Plan, Question] | None = None
     for estimator in applicable(question.relation, question.currency) if among is None else among:
-        for tried in _tries(for_estimator(estimator, question), estimator):
-            try:
-                plan = estimator.plan(groups, tried)
-            except NotApplicable:
-                break
-            if best is None or plan.predicted_error < best[1].predicted_error:
-                best = estimator, plan, tried
-            if isinstance(plan.noise, NoNoise):
-                break  # What needs no noise is answered as it is.
+        asked = for_estimator(estimator, question)
+        try:
+            plan = estimator.plan(groups, asked)
+        except NotApplicable:
+            continue
+        if best is None or plan.predicted_error < best[1].predicted_error:
+            best = estimator, plan, asked
     if best is None:
         raise NotApplicable("No estimator has an answer for these groups.")
     return best
-
-
-def _tries(question: Question, estimator: Estimator) -> Iterator[Question]:
-    """The question itself, then with each rival in place of a default."""
-    yield question
-    for parameter in estimator.parameters:
-        if question.parameters[parameter.name] == parameter.default:
-            for rival in parameter.rivals:
-                yield replace(question, parameters={**question.parameters, parameter.name: rival})

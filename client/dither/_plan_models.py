@@ -17,9 +17,10 @@ class PlannedEstimator:
     Attributes:
         estimator: Its name.
         chosen: Whether the question is answered with it.
-        predicted_error: Root mean square error of what is asked: in the data's unit, of a variance in its
-            square, of a covariance in the product of both units, of a count in people, of shares by bin or
-            choice and of quantiles as a part of all people. Of variance and sd the most that it can be.
+        predicted_error: Root mean square error of what is asked, about the dataset, which is all people with
+            a live contribution: in the data's unit, of a variance in its square, of a covariance in the
+            product of both units, of a count in people, of shares by bin or choice and of quantiles as a part
+            of all people. Of variance and sd the most that it can be.
         predicted_error_at_tilt_0: That of the same question with tilt 0, if privacy and values have nothing
             to do with each other; None in add_remove_one studies.
         epsilon_max, epsilon_max_total: The largest charge to a person by the answer, and with those that it
@@ -29,6 +30,8 @@ class PlannedEstimator:
         half_width: Half of the 95 % interval that the answer will have, in the same unit; of variance, sd and
             range="found" the most that it can be. None where the number of people is secret, and of
             histograms, shares, quantiles, counts, covariances and descriptions.
+        population_predicted_error, population_half_width: As predicted_error and half_width, about the
+            population that people were drawn from; of means, sums, differences and standardized means.
         one_report_moves: How far one local report can move the answer at most, in the same unit; None
             without local reports in it.
         gain: With `range="found"`, how many times smaller the square of the interval is than over the
@@ -45,6 +48,8 @@ class PlannedEstimator:
     answers_left: int | None
     one_report_moves: float | None
     half_width: float | None = None
+    population_predicted_error: float | None = None
+    population_half_width: float | None = None
     gain: float | None = None
     statistics: tuple[str, ...] = ()
     raw: Mapping[str, object] = field(repr=False, compare=False)
@@ -82,6 +87,7 @@ class Newcomers:
         epsilon_max_total: The largest charge to any person by the renewed answer and those before it.
         predicted_error: Root mean square error of the renewed answer, as of an estimator.
         half_width: Half of its 95 % interval for all people of now, in the same unit.
+        population_predicted_error, population_half_width: The same about the population.
     """
 
     people: int
@@ -89,6 +95,8 @@ class Newcomers:
     epsilon_max_total: Decimal
     predicted_error: float
     half_width: float
+    population_predicted_error: float | None = None
+    population_half_width: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

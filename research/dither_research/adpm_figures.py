@@ -16,7 +16,7 @@ from dither_research.published import (
 )
 from dither_research.results import Check, Lines, Outcome, Reproduction, Row, Track
 from dither_research.seeded import Random
-from dither_research.simulation import moments, plan_of, simulate
+from dither_research.simulation import moments, plan_of, simulate, square_error_of
 
 PAPER = "Chaudhuri, Courtade, arXiv:2305.09668"
 
@@ -124,7 +124,7 @@ def _figure_1b(runs: int, random: Random, track: Track) -> Outcome:
     stated = saturation_ratio(SMALLER, n * share) * SMALLER
     tau = saturation_point(np.array([SMALLER]), np.array([n * share]), public=True)
     plain, free = (plan_of("adpm", two_groups(larger, n, share)) for larger in (0.3, math.inf))
-    gain = plain.predicted_error**2 / free.predicted_error**2 - 1
+    gain = square_error_of(plain) / square_error_of(free) - 1
     return Outcome(
         rows=tuple(rows),
         checks=(
@@ -133,7 +133,7 @@ def _figure_1b(runs: int, random: Random, track: Track) -> Outcome:
             Check(
                 quantity="mean square error from there on, 1e4 times (Theorem 1)",
                 paper=two_groups_error(SMALLER, math.inf, n, share) * 1e4,
-                ours=free.predicted_error**2 * 1e4,
+                ours=square_error_of(free) * 1e4,
             ),
             Check(
                 quantity="proportional beyond that point",

@@ -17,7 +17,7 @@ from dither_research.published import (
 )
 from dither_research.results import Bars, Check, Lines, Outcome, Reproduction, Row, Track
 from dither_research.seeded import Floats, Random
-from dither_research.simulation import moments, plan_of, simulate
+from dither_research.simulation import moments, plan_of, simulate, square_error_of
 
 PEOPLE = 1000
 LAW = Beta(2, 3)
@@ -65,7 +65,7 @@ def log_errors(epsilons: Floats) -> dict[str, float]:
             error = moments(plan_of(name, groups), groups).square_error(LAW)
         found[name] = math.log(error)
     known = plan_of("optimal", groups, variance=LAW.variance, shrinkage="minimax")
-    found[KNOWN_VARIANCE] = 2 * math.log(known.predicted_error)
+    found[KNOWN_VARIANCE] = math.log(square_error_of(known))
     return found
 
 
@@ -132,7 +132,7 @@ def _remark_2(runs: int, random: Random, track: Track) -> Outcome:
                 errors = {
                     "Theorem 1(B)": two_groups_error(epsilon, math.inf, n, share),
                     "Remark 2": public_and_private_error(epsilon, n, share),
-                } | {name: plan_of(name, groups).predicted_error ** 2 for name in ("adpm", "ldpe", "uniform")}
+                } | {name: square_error_of(plan_of(name, groups)) for name in ("adpm", "ldpe", "uniform")}
                 closed = max(closed, abs(errors["Remark 2"] / errors["Theorem 1(B)"] - 1))
                 product = max(product, abs(errors["ldpe"] / errors["adpm"] - 1))
                 if n == 1000:

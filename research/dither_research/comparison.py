@@ -18,7 +18,7 @@ from dither_research.profiles import Profile
 from dither_research.reporting import report_sums
 from dither_research.results import Bars, Row, Track
 from dither_research.seeded import Floats, Random, draw_noise, seeded
-from dither_research.simulation import average, query_values
+from dither_research.simulation import average, query_values, square_error_of
 
 COLUMNS = {
     "estimator": "name",
@@ -224,7 +224,9 @@ def _simulate(estimator: Estimator, population: Population, random: Random) -> C
         target = setting.law.mean if setting.relation is Relation.REPLACE_ONE else mean
         errors.append((conclusion.estimate - target) ** 2)
         held += conclusion.interval.lower <= mean <= conclusion.interval.upper
-        predictions.append(plan.predicted_error**2)
+        predictions.append(
+            square_error_of(plan) if setting.relation is Relation.REPLACE_ONE else plan.predicted_error**2
+        )
     square, spread = average(np.array(errors))
     simulated = float(np.sqrt(square))
     return Compared(

@@ -22,7 +22,7 @@ from dither_research.hybrid_forms import (
 from dither_research.people import Beta, central, local
 from dither_research.results import Check, Outcome, Row, Track
 from dither_research.seeded import Random
-from dither_research.simulation import moments, plan_of
+from dither_research.simulation import moments, plan_of, square_error_of
 
 LAWS = {"Beta(10, 10)": Beta(10, 10), "Beta(1, 1)": Beta(1, 1), "Beta(0.1, 0.1)": Beta(0.1, 0.1)}
 SHARES = (0.005, 0.05)
@@ -50,7 +50,7 @@ def _errors(groups: list[Group], variance: float) -> tuple[float, float, float, 
         moments(plan_of(name, groups), groups).with_variance(variance) - sampling
         for name in ("tcm_only", "full_lm", "pwh")
     )
-    kvh = plan_of("kvh", groups, variance=variance).predicted_error ** 2 - sampling
+    kvh = square_error_of(plan_of("kvh", groups, variance=variance)) - sampling
     return tcm, full, kvh, pwh
 
 

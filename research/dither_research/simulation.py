@@ -32,6 +32,17 @@ def plan_of(name: str, groups: Sequence[Group], **parameters: object) -> Plan:
     return ESTIMATORS[name].plan(groups, ask(groups, parameters=parameters))
 
 
+def square_error_of(plan: Plan) -> float:
+    """The mean square error about the population's mean that a plan predicts, as papers state it.
+
+    Raises:
+        InternalFault: it predicts none, since the number of people is secret.
+    """
+    if plan.population_error is None:
+        raise InternalFault("This plan predicts nothing about a population.")
+    return plan.population_error**2
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moments:
     """The mean square error of a weighted mean about the population's: v q + N, v the data's variance.
@@ -67,7 +78,7 @@ def moments(plan: Plan, groups: Sequence[Group]) -> Moments:
     if "shrinkage" in conclusion.details:
         raise InternalFault("This plan shrinks: it errs in other ways, too.")
     noise = conclusion.standard_error**2
-    rest = (plan.predicted_error**2 - noise) / WORST_VARIANCE
+    rest = (square_error_of(plan) - noise) / WORST_VARIANCE
     inclusion = inclusion_of(plan)
     if inclusion is None:
         return Moments(squares=rest, noise=noise)

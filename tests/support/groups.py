@@ -56,6 +56,12 @@ def replace_one(
     )
 
 
+def about_population(plan: Plan) -> float:
+    """The error about the population that a plan of a replace_one study predicts."""
+    assert plan.population_error is not None
+    return plan.population_error
+
+
 def add_remove_one(
     *,
     cap: float = 1.0,

@@ -44,7 +44,7 @@ def answers(seed: int) -> dict[str, object]:
                 "intervals": [
                     [part.lower, part.upper] for part in (answer.interval, answer.population_interval)
                 ],
-                "predicted_error": plan.predicted_error,
+                "predicted_error": plan.population_error,
                 "charges": [
                     [cost, 0] for cost in group_costs(plan.queries, plan.noise, Relation.REPLACE_ONE, groups)
                 ],

@@ -121,6 +121,8 @@ def _estimator(
         one_report_moves=shown.one_report_moves if isinstance(shown, ShapePlan | LabelsPlan) else None,
         statistics=_read_off(shown, reading.ask.statistic),
         half_width=accuracy.half_width,
+        population_predicted_error=accuracy.population_error,
+        population_half_width=accuracy.population_half_width,
         answers_left=left,
         chosen=True,
         gain=shown.gain if isinstance(shown, FoundPlan) else None,
@@ -148,6 +150,8 @@ def _newcomers(request: ShapeRequest, now: _Situation, reading: Reading) -> Newc
         mu2_max=step.most if definition.noise is Currency.GAUSSIAN else None,
         predicted_error=accuracy.error,
         half_width=step.interval_width / 2 if accuracy.half_width is None else accuracy.half_width,
+        population_predicted_error=accuracy.population_error,
+        population_half_width=accuracy.population_half_width,
     )
 
 

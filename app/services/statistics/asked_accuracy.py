@@ -1,6 +1,6 @@
 """How accurate what is read off an answer will be, in its own unit, from the plan of the mean."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from app.core.study import Relation, StudyDefinition
@@ -34,13 +34,18 @@ class Readable:
         """
         width, public = float(self.study.grid.width), self.study.relation is Relation.REPLACE_ONE
         if reading.weights:
-            return _weighted(self._parts(reading), width, public=public)
+            return self._weighted(self._parts(reading), public=public)
         if reading.statistic in (VARIANCE, SD) and self.plan.spread is not None:
             spread = self.plan.spread()
             return spread if reading.statistic == VARIANCE else spread.root
-        times = self._times(reading)
-        half = times * planning.interval_width(self.study, self.plan) / 2 if public else None
-        return Accuracy(error=times * min(self.plan.predicted_error, width), half_width=half)
+        plan, times = self.plan, self._times(reading)
+        error, bound = plan.population_error, plan.population_bound
+        return Accuracy(
+            error=times * min(plan.predicted_error, width),
+            half_width=times * planning.interval_width(self.study, plan) / 2 if public else None,
+            population_error=None if error is None else times * min(error, width),
+            population_half_width=None if bound is None else times * min(bound().half_width(), width / 2),
+        )
 
     def one_report(self, reading: Reading) -> float | None:
         """How far one local report can move it [the statistic's unit]; None without reports in it."""
@@ -59,13 +64,33 @@ class Readable:
         weighed = [(weight, self.plan.labels[names.index(name)]) for name, weight in reading.weights.items()]
         return [(weight, plan) for weight, plan in weighed if plan is not None]
 
+    def _weighted(self, parts: Sequence[tuple[float, Plan]], *, public: bool) -> Accuracy:
+        """Of a weighted sum of answers about disjoint people: noise is independent, biases may all add up."""
+        width = float(self.study.grid.width)
+        whole = ErrorBound(laplaces=(), normal=0.0, reach=width / 2)
+        # An interval has at most the width of all that the sum can be.
+        most = planned_errors.largest([weight for weight, _ in parts], width) / 2
 
-def _weighted(parts: Sequence[tuple[float, Plan]], width: float, *, public: bool) -> Accuracy:
-    """Of a weighted sum of answers about disjoint people: noise is independent, and biases may all add up."""
-    errors = [(weight, min(plan.predicted_error, width), plan.bias) for weight, plan in parts]
-    whole = ErrorBound(laplaces=(), normal=0.0, reach=width / 2)
-    bound = ErrorBound.weighted([(weight, plan.bound() if plan.bound else whole) for weight, plan in parts])
-    # An interval has at most the width of all that the sum can be.
-    most = planned_errors.largest([weight for weight, _ in parts], width) / 2
-    half = min(bound.half_width(), most) if public else None
-    return Accuracy(error=planned_errors.weighted(errors, width), half_width=half)
+        def error(errors: Sequence[float]) -> float:
+            of_each = [
+                (weight, min(error, width), plan.bias)
+                for (weight, plan), error in zip(parts, errors, strict=True)
+            ]
+            return planned_errors.weighted(of_each, width)
+
+        def half_width(bounds: Sequence[Callable[[], ErrorBound] | None]) -> float:
+            of_each = [
+                (weight, whole if bound is None else bound())
+                for (weight, _), bound in zip(parts, bounds, strict=True)
+            ]
+            return min(ErrorBound.weighted(of_each).half_width(), most)
+
+        population = [plan.population_error for _, plan in parts if plan.population_error is not None]
+        return Accuracy(
+            error=error([plan.predicted_error for _, plan in parts]),
+            half_width=half_width([plan.bound for _, plan in parts]) if public else None,
+            population_error=error(population) if len(population) == len(parts) else None,
+            population_half_width=half_width([plan.population_bound for _, plan in parts])
+            if public
+            else None,
+        )

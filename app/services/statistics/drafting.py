@@ -30,11 +30,14 @@ class PlannedEstimator:
 
     Attributes:
         estimator, summary: Name, and one line about it.
-        predicted_error: Root mean square error [the statistic's unit], at most that of the range.
+        predicted_error: Root mean square error about the dataset [the statistic's unit], at most that of the
+            range.
         predicted_error_at_tilt_0: The same for a question without a tilt, if privacy and values have nothing
             to do with each other; None in add_remove_one studies.
         half_width: Half of the interval for the dataset, not cut off at the ends of the range, at most half
             of that; None in add_remove_one studies, and of shapes without one [the statistic's unit].
+        population_predicted_error, population_half_width: As predicted_error and half_width, about the
+            population that people were drawn from; None where that is not predicted.
         epsilon_max: The most that any person would be charged [micro-epsilon, at the study's delta].
         epsilon_max_total: That with what the answers that it sharpens have charged [as `epsilon_max`].
         mu2_max: The same as `epsilon_max` in mu^2 [1e-6]; None in a study with Laplace noise.
@@ -58,6 +61,8 @@ class PlannedEstimator:
     mu2_max: int | None = None
     answers_left: int | None = None
     half_width: float | None = None
+    population_predicted_error: float | None = None
+    population_half_width: float | None = None
     chosen: bool = False
     gain: float | None = None
     of_mean: float = 0.0
@@ -72,7 +77,8 @@ class Newcomers:
         epsilon_max: The largest charge to one of them [micro-epsilon, at the study's delta].
         epsilon_max_total: The largest charge to any person by the renewed answer and those before it.
         mu2_max: The same as `epsilon_max` in mu^2 [1e-6]; None in a study with Laplace noise.
-        predicted_error, half_width: Of the renewed answer, see `PlannedEstimator`.
+        predicted_error, half_width, population_predicted_error, population_half_width: Of the renewed answer,
+            see `PlannedEstimator`.
     """
 
     people: int
@@ -81,6 +87,8 @@ class Newcomers:
     mu2_max: int | None
     predicted_error: float
     half_width: float
+    population_predicted_error: float | None = None
+    population_half_width: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +177,8 @@ def planned(
         one_report_moves=read.one_report(reading),
         statistics=statistics(study, read.plan, question),
         half_width=accuracy.half_width,
+        population_predicted_error=accuracy.population_error,
+        population_half_width=accuracy.population_half_width,
         of_mean=read.plan.predicted_error,
     )
 

@@ -158,6 +158,8 @@ def _newcomers(request: ReleaseRequest, now: Situation, reading: Reading) -> New
         mu2_max=most if definition.noise is Currency.GAUSSIAN else None,
         predicted_error=accuracy.error,
         half_width=accuracy.half_width or 0.0,
+        population_predicted_error=accuracy.population_error,
+        population_half_width=accuracy.population_half_width,
     )
 
 

@@ -1,8 +1,7 @@
 """Privacy for free: how much of an offered epsilon a release would really use.
 
-The saturation point is that of `optimal` with minimax shrinkage, which the default estimator `auto` takes
-wherever a person could saturate: it errs less than every other one. That of `adpm` lies below it; reports and
-public people lower it.
+The saturation point is that of `optimal`, which the default estimator `auto` takes wherever a person could
+saturate: it errs less than every other one. Reports and public people lower it.
 """
 
 import asyncio
@@ -211,6 +210,6 @@ def _point(study: StudyDefinition, profile: _Profile) -> int | None:
         people=float(profile.total),
     )
     known = WORST_VARIANCE if variance is None else variance
-    found = problem.minimax(known)
+    found = problem.solve(known)
     tau = found.tau * MICRO
     return None if math.isinf(tau) else math.ceil(tau)

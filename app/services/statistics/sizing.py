@@ -72,7 +72,10 @@ class Sized:
         estimator, summary: Name, and one line about it.
         chosen: Whether `auto` takes it.
         people, epsilon, share: See `Sizing`; what was asked for is None where no value of it is enough.
-        predicted_error: Root mean square error, at most the width of the range [data's unit].
+        predicted_error: Root mean square error about the people who contribute, at most the width of the
+            range [data's unit].
+        population_predicted_error: About the population that they are drawn from; None where their number is
+            secret [data's unit].
         epsilon_max: The most that any person would be charged [micro-epsilon].
     """
 
@@ -83,6 +86,7 @@ class Sized:
     epsilon: int | None
     share: int | None
     predicted_error: float
+    population_predicted_error: float | None
     epsilon_max: int
 
 
@@ -155,6 +159,7 @@ def _sized(sizing: Sizing, estimator: Estimator) -> Sized | None:
         epsilon=found.epsilon,
         share=found.share,
         predicted_error=planned.predicted_error,
+        population_predicted_error=planned.population_predicted_error,
         epsilon_max=planned.epsilon_max,
     )
     return row if enough else replace(row, **{asked: None})  # type: ignore[arg-type]  # a name of its own

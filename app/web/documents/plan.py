@@ -44,10 +44,18 @@ class NewcomersOut(WireOut):
     mu2_max: Mu2Out | None = Field(
         description="What one of them is charged at most, in mu^2; null with Laplace noise."
     )
-    predicted_error: float = Field(description="Root mean square error, as of an estimator.")
+    predicted_error: float = Field(
+        description="Root mean square error about the dataset, as of an estimator."
+    )
     half_width: float = Field(
         description="Half of the 95 % interval for all people of now, as of an estimator; of histograms and "
         "shares as a part of all people."
+    )
+    population_predicted_error: float | None = Field(
+        None, description="Root mean square error about the population, as of an estimator."
+    )
+    population_half_width: float | None = Field(
+        None, description="Half of the 95 % interval for the population, as of an estimator."
     )
 
 
@@ -65,10 +73,11 @@ class PlannedOut(WireOut):
     summary: str
     chosen: bool = Field(description="Whether the question is answered with it; `auto` takes the first one.")
     predicted_error: float = Field(
-        description="Root mean square error of what is asked: in the data's unit, of a variance in its "
-        "square, of a covariance in the product of both units, of a count in people, of histograms, shares "
-        "and quantiles as a part of all people. Of `variance` and `sd` it is the most that it can be, "
-        "whatever the values are; of `describe` that of the mean."
+        description="Root mean square error of what is asked, about the dataset, which is all people with a "
+        "live contribution: in the data's unit, of a variance in its square, of a covariance in the product "
+        "of both units, of a count in people, of histograms, shares and quantiles as a part of all people. "
+        "Of `variance` and `sd` it is the most that it can be, whatever the values are; of `describe` that "
+        "of the mean."
     )
     predicted_error_at_tilt_0: float | None = Field(
         None, description="The same for a question with `tilt` 0; replace_one studies."
@@ -95,6 +104,14 @@ class PlannedOut(WireOut):
         "off at the range, in the unit of `predicted_error`. The most that it can be of `variance`, `sd` and "
         "`range=found`. Null where the number of people is secret, since the interval depends on it, and of "
         "histograms, shares, quantiles, counts, covariances and `describe`."
+    )
+    population_predicted_error: float | None = Field(
+        None,
+        description="`predicted_error` about the population that the people were drawn from, for means, "
+        "sums, differences and standardized means; null of others, and where the number of people is secret.",
+    )
+    population_half_width: float | None = Field(
+        None, description="`half_width` of the interval for that population; null as that error is."
     )
     gain: float | None = Field(
         description="With `range=found`: how many times smaller the square of the interval is than over the "
@@ -129,6 +146,8 @@ class PlanOut(WireOut):
                             "answers_left": 10,
                             "one_report_moves": None,
                             "half_width": 0.8,
+                            "population_predicted_error": 0.61,
+                            "population_half_width": 1.2,
                             "gain": None,
                             "statistics": ["mean", "sum", "variance", "sd"],
                         }
@@ -159,6 +178,8 @@ class PlanOut(WireOut):
                         "mu2_max": None,
                         "predicted_error": 0.7,
                         "half_width": 1.4,
+                        "population_predicted_error": 0.83,
+                        "population_half_width": 1.6,
                     },
                     "refusal": None,
                     "in_words": "now 41.4 ± 1.6; for another 0.1 of each epsilon ± 0.80, which costs a "

@@ -45,7 +45,7 @@ class SizingIn(WireIn):
     lower: Bound = Field(description="Lower end of the range.")
     upper: Bound = Field(description="Upper end of the range.")
     error: Annotated[Number, AfterValidator(_positive)] | None = Field(
-        None, description="Wanted root mean square error."
+        None, description="Wanted root mean square error about the mean of the people who contribute."
     )
     people: Integer | None = Field(None, description="How many people there are.")
     epsilon: Epsilon | None = Field(None, description="What each of them offers.")
@@ -147,6 +147,7 @@ class SizedOut(WireOut):
     epsilon: EpsilonOut | None
     share: EpsilonOut | None
     predicted_error: float
+    population_predicted_error: float | None
     epsilon_max: EpsilonOut
 
 

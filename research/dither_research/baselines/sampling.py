@@ -152,6 +152,7 @@ class Sampling:
             and float(np.abs(deviations[populated]).max()) * people <= 1e-9,
             bias=question.tilt * variation,
         )
+        error = float(question.grid.width) * math.sqrt(spread + errors.noise_variance + errors.bias**2)
         return SampledPlan(
             queries=(
                 Query(
@@ -160,8 +161,8 @@ class Sampling:
                 ),
             ),
             noise=DiscreteLaplace(scales=(UNIT_SCALE,)) if central else NoNoise(),
-            predicted_error=float(question.grid.width)
-            * math.sqrt(spread + errors.noise_variance + errors.bias**2),
+            predicted_error=error,
+            population_error=error,
             conclude=lambda values: errors.conclude(read(values)),
             interval_width=errors.interval_width,
             inclusion=tuple(Fraction(threshold, _ALWAYS) for threshold in thresholds),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.estimators.accuracy import WorstSquareError, noise_shrinkage
+from app.estimators.accuracy import noise_shrinkage, worst_square_error
 from app.estimators.adpm import saturation_point
 from app.estimators.affine import AffineProblem, best_shrinkage
 from tests.support.profiles import Problem
@@ -22,7 +22,7 @@ def error(solution, variance):
 def minimax_error(problem, variance):
     solution = problem.minimax(variance)
     shrinkage = best_shrinkage(solution.squares, solution.noise, variance)
-    return WorstSquareError(solution.squares, solution.noise, variance).at(shrinkage)
+    return worst_square_error(shrinkage**2 * solution.squares, solution.noise, variance, shrinkage=shrinkage)
 
 
 def random_instance(rng):
@@ -138,7 +138,10 @@ def test_a_million_nearly_equal_epsilons_are_as_good_as_a_thousand_groups():
 )
 def test_no_other_shrinkage_is_better(squares, noise, variance, tilt, moved):
     bias = tilt * moved
-    worst = WorstSquareError(squares, noise, variance, bias=bias, tilt=tilt).at
+
+    def worst(a):
+        return worst_square_error(a * a * squares, noise, variance, shrinkage=a, bias=bias, tilt=tilt)
+
     best = worst(best_shrinkage(squares, noise, variance, bias=bias, tilt=tilt))
     for a in np.linspace(0, 1, 101):
         assert best <= worst(float(a)) * (1 + 1e-9) + (1e-7 if tilt else 0)
@@ -153,7 +156,7 @@ def test_the_worst_error_is_the_largest_over_all_means(data, a):
     squares = np.array(data.draw(st.lists(st.floats(1e-4, 1), min_size=size, max_size=size)))
     bounds = np.array(data.draw(st.lists(st.floats(0, 0.25), min_size=size, max_size=size)))
     noise = data.draw(st.floats(0, 1))
-    found = WorstSquareError(squares, noise, bounds).at(a)
+    found = worst_square_error(a * a * squares, noise, bounds, shrinkage=a)
     means = np.linspace(0, 0.25, 2001)
     by_grid = max(
         a * a * (float(np.dot(np.minimum(bounds, 0.25 - d2), squares)) + noise) + (1 - a) ** 2 * d2

@@ -21,7 +21,15 @@ from dither_research.baselines.hybrid import FullLm, GroupSize, LmOnly, TcmOnly
 from dither_research.baselines.ldpe import Ldpe
 from dither_research.baselines.linear import Fme, Proportional, Stretching
 from dither_research.baselines.sampling import Sampling, inclusion_thresholds, plan_costs
-from tests.support.groups import WIDE_GRID, central, local, public, query_values, replace_one
+from tests.support.groups import (
+    WIDE_GRID,
+    about_population,
+    central,
+    local,
+    public,
+    query_values,
+    replace_one,
+)
 from tests.support.profiles import reports
 
 HALF = GRID_SIZE // 2
@@ -59,7 +67,7 @@ def test_proportional_weighs_by_epsilon_and_charges_all_of_it(profile):
     total = sum(e * c for e, c in profile) / 1e6
     squares = sum(c * (e / 1e6) ** 2 for e, c in profile)
     expected = math.sqrt(0.25 * squares + 2) / total
-    assert plan.predicted_error == pytest.approx(expected, rel=1e-9)
+    assert about_population(plan) == pytest.approx(expected, rel=1e-9)
 
 
 def test_on_data_that_vary_less_than_the_worst_case_adpm_can_lose_to_proportional():
@@ -80,7 +88,7 @@ def test_stretching_has_the_papers_bias():
     n = 10**6
     groups = [central(0.01, n // 2), central(0.1, n // 2)]
     plan = plan_for(Stretching(), groups)
-    assert plan.predicted_error**2 == pytest.approx(0.225**2 + 200 / n**2, rel=1e-9)
+    assert about_population(plan) ** 2 == pytest.approx(0.225**2 + 200 / n**2, rel=1e-9)
     ones = query_values(plan, groups, [g.count * GRID_SIZE for g in groups])
     conclusion = plan.conclude(ones)
     assert conclusion.estimate == pytest.approx(1 - 0.225, rel=1e-9)
@@ -104,7 +112,7 @@ def test_threshold_takes_the_best_epsilon_offered(profile, known):
     for t, _ in profile:
         m = known + sum(c for e, c in profile if e >= t)
         tries.append(0.25 / m + 2 / (m * t / 1e6) ** 2)
-    assert plan.predicted_error**2 == pytest.approx(min(tries), rel=1e-9)
+    assert about_population(plan) ** 2 == pytest.approx(min(tries), rel=1e-9)
     costs = costs_of(plan, groups)
     level = max(costs)
     assert all(cost == (level if e >= level else 0) for cost, (e, _) in zip(costs, profile, strict=False))
@@ -149,9 +157,9 @@ def test_ldpe_weighs_every_epsilon_by_its_own_precision(profile):
     assert len(plan.queries) == len(sizes)
     precisions = {e: 1 / (0.25 / c + 2 / (e / 1e6 * c) ** 2) for e, c in sizes.items()}
     total = sum(precisions.values())
-    assert plan.predicted_error**2 == pytest.approx(1 / total, rel=1e-9)
+    assert about_population(plan) ** 2 == pytest.approx(1 / total, rel=1e-9)
     assert costs_of(plan, groups) == [e for e, _ in profile]
-    if plan.predicted_error > 1e-3:
+    if about_population(plan) > 1e-3:
         for (e, _), share in zip(profile, shares(plan, groups), strict=True):
             assert share == pytest.approx(precisions[e] / sizes[e] / total, rel=1e-6, abs=1e-12)
 
@@ -163,7 +171,7 @@ def test_remark_2_is_an_identity(n, f, epsilon):
     big = 1 + 8 / (epsilon**2 * n1)
     expected = big / (4 * n * (f + (1 - f) * big))
     plan = plan_for(Ldpe(), [central(epsilon, n1), public(n - n1)])
-    assert plan.predicted_error**2 == pytest.approx(expected, rel=1e-12)
+    assert about_population(plan) ** 2 == pytest.approx(expected, rel=1e-12)
 
 
 def test_ldpe_with_public_people_only_needs_no_noise():
@@ -260,12 +268,12 @@ def test_the_hybrid_baselines_weigh_as_they_should():
     assert by_size.queries[0].sum_weights == (500_000, 500_000, 500_000, 0, 0)
     assert by_size.conclude([0]).interval.coverage == "exact"
     variance = 0.25 / 400 + 2 / (400 * 0.5) ** 2 + (300 * 2 / 1 + 45 * 2 / 9) / 400**2
-    assert by_size.predicted_error**2 == pytest.approx(variance, rel=1e-9)
+    assert about_population(by_size) ** 2 == pytest.approx(variance, rel=1e-9)
     curator = plan_for(TcmOnly(), MIXED)
-    assert curator.predicted_error == plan_for(Uniform(), MIXED).predicted_error
+    assert about_population(curator) == about_population(plan_for(Uniform(), MIXED))
     sent = plan_for(LmOnly(), MIXED)
     assert sent.noise == NoNoise()
-    assert sent.predicted_error**2 == pytest.approx(0.25 / 345 + (600 + 10) / 345**2, rel=1e-9)
+    assert about_population(sent) ** 2 == pytest.approx(0.25 / 345 + (600 + 10) / 345**2, rel=1e-9)
     with pytest.raises(NotApplicable):
         plan_for(LmOnly(), [central(1.0, 5)])
     with pytest.raises(NotApplicable):
@@ -276,7 +284,7 @@ def test_full_lm_errs_as_if_everybody_had_sent_a_report_and_costs_what_it_really
     """E_F = sL2 / n; one number of the variance of n_T costs each of them epsilon / sqrt(n_T)."""
     groups = [central(1.0, 100), reports(1.0, 300)]
     plan = plan_for(FullLm(), groups)
-    assert plan.predicted_error**2 == pytest.approx(0.25 / 400 + 2 / 400, rel=1e-9)
+    assert about_population(plan) ** 2 == pytest.approx(0.25 / 400 + 2 / 400, rel=1e-9)
     assert costs_of(plan, groups) == [100_000, 0]
     assert plan.conclude([0]).interval.coverage == "exact"
 
@@ -301,7 +309,7 @@ def test_pwh_weighs_by_noise_alone():
 
 def against_dataset(plan, n, v=0.25):
     """Mean square error about the mean of the n values; homogeneous data."""
-    return plan.predicted_error**2 - v / n
+    return about_population(plan) ** 2 - v / n
 
 
 @pytest.mark.long

@@ -105,7 +105,8 @@ class Oracle:
         weights = self.columns @ shares
         over = float(self.there @ np.maximum(weights - self.equal, 0))
         bias = self.tilt * over + float(self.gone @ weights)
-        return float(shares @ self.matrix() @ shares) + bias**2
+        sampling = self.variance * float(self.counts @ (weights - self.equal) ** 2)
+        return sampling + float(self.noises @ shares**2) + bias**2
 
     def least_squares(self):
         """The best shares that are not negative, without a tilt: the closed form on every set of parts."""
@@ -126,10 +127,11 @@ class Oracle:
         root = np.vstack(
             [np.sqrt(self.variance * self.counts)[:, None] * self.columns, np.diag(np.sqrt(self.noises))]
         )
-        unit = 1 / np.sqrt(min(map(self.error, np.eye(len(self.noises)))))
+        due = np.concatenate([np.sqrt(self.variance * self.counts) * self.equal, np.zeros(len(self.noises))])
+        unit = 1 / np.sqrt(max(min(map(self.error, np.eye(len(self.noises)))), 1e-9))
         over = self.there @ cp.pos(self.columns @ shares - self.equal)
         bias = self.tilt * over + self.gone @ self.columns @ shares
-        objective = cp.sum_squares(unit * root @ shares) + cp.square(unit * bias)
+        objective = cp.sum_squares(unit * (root @ shares - due)) + cp.square(unit * bias)
         problem = cp.Problem(cp.Minimize(objective), [cp.sum(shares) == 1])
         problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
         assert problem.status == cp.OPTIMAL

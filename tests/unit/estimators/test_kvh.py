@@ -17,7 +17,15 @@ from app.estimators.hybrid import Kvh
 from app.estimators.interface import UNIT_SCALE, NotApplicable
 from app.estimators.reports import VARIANCE, estimated_variance, parse_variance, steering_variance
 from app.mechanisms.local_reports import report_noise
-from tests.support.groups import WIDE_GRID, central, local, public, query_values, replace_one
+from tests.support.groups import (
+    WIDE_GRID,
+    about_population,
+    central,
+    local,
+    public,
+    query_values,
+    replace_one,
+)
 
 HALF = GRID_SIZE // 2
 
@@ -71,7 +79,7 @@ def test_the_predicted_error_is_the_papers_plus_sampling(n_central, n_local, eps
     empirical = ((1 - c) * v * s_l + c * n * (c * v + s_l) * s_t) / (
         n * (v + c * s_l) + (1 - c) * c * n**2 * s_t
     )
-    predicted = plan_for(groups, variance).predicted_error
+    predicted = about_population(plan_for(groups, variance))
     assert predicted**2 == pytest.approx(empirical + v / n, rel=1e-9)
 
 
@@ -125,7 +133,7 @@ def test_without_central_people_the_reports_answer_alone():
 def test_without_local_people_it_is_the_central_mean():
     groups = [central(0.5, 40), central(2.0, 60)]
     plan = plan_for(groups)
-    assert plan.predicted_error == pytest.approx(math.sqrt(0.25 / 100 + 2 / 50**2), rel=1e-12)
+    assert about_population(plan) == pytest.approx(math.sqrt(0.25 / 100 + 2 / 50**2), rel=1e-12)
     assert plan.conclude(query_values(plan, groups, [40 * HALF, 60 * HALF])).interval.coverage == "exact"
 
 

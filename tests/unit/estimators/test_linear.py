@@ -19,7 +19,16 @@ from app.estimators.interface import UNIT_SCALE, NotApplicable
 from app.estimators.linear import linear_plan
 from app.estimators.quantiles import error_law
 from app.estimators.uniform import Uniform
-from tests.support.groups import WIDE_GRID, central, local, micro, public, query_values, replace_one
+from tests.support.groups import (
+    WIDE_GRID,
+    about_population,
+    central,
+    local,
+    micro,
+    public,
+    query_values,
+    replace_one,
+)
 
 HALF = GRID_SIZE // 2
 
@@ -49,11 +58,11 @@ def test_the_plain_mean_costs_everybody_the_smallest_offer():
 
 @given(n=st.integers(1, 10**6), epsilon=st.floats(0.001, 1000))
 def test_the_plain_mean_predicts_the_textbook_error(n, epsilon):
-    """W^2 / (4 n) + 2 W^2 / (n epsilon)^2."""
+    """2 W^2 / (n epsilon)^2 about the dataset, and W^2 / (4 n) more about the population."""
     groups = [central(epsilon, n)]
-    epsilon = micro(epsilon) / 1e6
-    expected = 80 * math.sqrt(0.25 / n + 2 / (n * epsilon) ** 2)
-    assert uniform(groups, grid=WIDE_GRID).predicted_error == pytest.approx(expected, rel=1e-9)
+    plan, noise = uniform(groups, grid=WIDE_GRID), 2 / (n * micro(epsilon) / 1e6) ** 2
+    assert plan.predicted_error == pytest.approx(80 * math.sqrt(noise), rel=1e-9)
+    assert about_population(plan) == pytest.approx(80 * math.sqrt(0.25 / n + noise), rel=1e-9)
 
 
 def test_only_public_people_need_no_noise():

@@ -1,13 +1,11 @@
 """Names, parameters, and what `auto` chooses."""
 
-import numpy as np
 import pytest
 
 from app.core.errors import InvalidRequest
 from app.core.study import Relation
 from app.estimators import registry
 from app.estimators.interface import NotApplicable
-from dither_research.baselines.linear import Stretching
 from tests.support.groups import add_remove_one, central, local, public, replace_one
 
 HALF = 1 << 29
@@ -90,30 +88,14 @@ def test_auto_takes_the_smallest_predicted_error_and_the_first_of_equals(groups,
         assert plan.predicted_error <= rival.predicted_error
 
 
-def test_auto_never_predicts_more_than_stretching():
-    """With the default shrinkage alone `optimal` would, in about one profile of ten."""
-    rng = np.random.default_rng(18)
-    beaten = 0
-    for _ in range(300):
-        groups = [
-            central(float(np.exp(rng.uniform(-4, 2))), 1 + int(np.exp(rng.uniform(0, 7))))
-            for _ in range(int(rng.integers(1, 6)))
-        ]
-        question = replace_one(groups)
-        rival = Stretching().plan(groups, question).predicted_error
-        _, plan, answered = registry.choose(groups, question)
-        assert plan.predicted_error <= rival * (1 + 1e-12)
-        default = registry.ESTIMATORS["optimal"].plan(groups, question)
-        if default.predicted_error > rival:
-            beaten += 1
-            assert answered.parameters["shrinkage"] == "minimax"
-    assert beaten >= 10
+def test_auto_has_the_defaults_of_every_parameter():
+    """It draws an answer in by what its noise warrants: 10,000 people who say .1 are not moved to .104."""
+    for groups in ([central(1.0, 10_000)], [central(0.1, 500), central(5.0, 500), local(1.0, [HALF] * 9)]):
+        estimator, _, answered = registry.choose(groups, replace_one(groups))
+        assert answered.parameters == {one.name: one.default for one in estimator.parameters}
 
 
-def test_auto_tries_no_rival_of_a_parameter_that_was_chosen_and_draws_nothing_exact_in():
-    groups = [central(0.1, 500), central(5.0, 500)]
-    _, _, answered = registry.choose(groups, replace_one(groups, parameters={"shrinkage": "none"}))
-    assert answered.parameters.get("shrinkage", "none") == "none"
+def test_auto_draws_nothing_exact_in():
     _, plan, _ = registry.choose([public(3)], replace_one([public(3)]))
     assert "shrinkage" not in plan.conclude([3 * HALF]).details
 

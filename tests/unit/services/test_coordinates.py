@@ -137,8 +137,9 @@ def test_errors_have_their_closed_form(delta: int):
         sd = WIDTH / people * (math.sqrt(dimension) if delta else math.sqrt(2) * dimension)
         read = plan.plan.conclude([0] * len(plan.plan.queries))
         assert read.standard_error == pytest.approx(sd, rel=1e-3)
+        assert plan.predicted_error == pytest.approx(sd, rel=1e-3)
         square_error = WIDTH**2 / 4 / people + sd**2
-        assert plan.predicted_error == pytest.approx(math.sqrt(square_error), rel=1e-3)
+        assert plan.plan.population_error == pytest.approx(math.sqrt(square_error), rel=1e-3)
 
 
 @pytest.mark.parametrize("study", STUDIES)

@@ -61,7 +61,9 @@ def test_no_weights_of_newcomers_are_better(newcomers: tuple[int, ...]) -> None:
             weights <= np.array(newcomers) / MICRO * noise,
         ],
     ).solve()
-    assert step.plan.predicted_error**2 == pytest.approx(best, rel=1e-4)
+    assert (step.plan.population_error or 0) ** 2 == pytest.approx(best, rel=1e-4)
+    people = COUNT * (len(old) + len(newcomers))
+    assert step.plan.predicted_error**2 == pytest.approx(best - VARIANCE / people, rel=1e-4)
 
 
 def test_a_tilt_counts_for_all_pieces_together() -> None:

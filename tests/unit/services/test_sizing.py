@@ -59,18 +59,19 @@ def test_what_is_asked_for_is_the_smallest_that_is_enough(quantity: str, local: 
 
 
 def test_a_plain_mean_takes_as_many_people_as_its_formula_says():
-    """W^2/4n + 2 W^2 / (n eps)^2 = 1 with W = 120 and eps = .05, solved for n."""
-    rows = ask_for("people", ask=Ask(estimator="uniform"))
-    half, root = 120**2 / 8, 120 * 2**0.5 / 0.05
-    assert rows[0].people == pytest.approx(half + (half**2 + root**2) ** 0.5, abs=1.5)
+    """2 W^2 / (n eps)^2 = 1 with W = 120 and eps = .05, solved for n; the population errs by W^2/4n more."""
+    (row,) = ask_for("people", ask=Ask(estimator="uniform"))
+    people = 120 * 2**0.5 / 0.05
+    assert row.people == pytest.approx(people, abs=1.5)
+    assert row.population_predicted_error == pytest.approx((1 + 120**2 / 4 / people) ** 0.5, rel=1e-3)
 
 
 def test_gaussian_noise_takes_as_many_people_as_its_formula_says():
-    """W^2/4n + W^2 / (n^2 mu^2) = 1 with W = 120 and mu^2 that of (.5, 1e-6), of which .1 is used."""
+    """W^2 / (n^2 mu^2) = 1 with W = 120 and mu^2 that of (.5, 1e-6), of which .1 is used."""
     gaussian = replace(STUDY, delta=1_000_000, local_mechanism=LocalMechanism.GAUSSIAN)
     rows = ask_for("people", study=gaussian, ask=Ask(estimator="uniform"))
-    half, root = 120**2 / 8, 120 / (micro_mu2(MICRO // 2, 1_000_000) // 10 / MICRO) ** 0.5
-    assert rows[0].people == pytest.approx(half + (half**2 + root**2) ** 0.5, abs=1.5)
+    people = 120 / (micro_mu2(MICRO // 2, 1_000_000) // 10 / MICRO) ** 0.5
+    assert rows[0].people == pytest.approx(people, abs=1.5)
     # With one delta more or less, and with reports, it is still the smallest that is enough.
     for local in (Fraction(0), Fraction(3, 10)):
         best = ask_for("people", study=gaussian, local=local)[0]
@@ -98,8 +99,9 @@ def test_where_nothing_is_enough_it_says_how_far_the_largest_gets():
 def test_public_people_need_no_epsilon_and_a_known_variance_fewer_people():
     public = ask_for("epsilon", public=Fraction(1))
     assert public[0].epsilon == 1
-    known = ask_for("people", ask=Ask(parameters={"variance": "100"}))
-    assert known[0].people < ask_for("people")[0].people  # type: ignore[operator]
+    half = Fraction(1, 2)
+    known = ask_for("people", local=half, ask=Ask(parameters={"variance": "100"}))
+    assert known[0].people < ask_for("people", local=half)[0].people  # type: ignore[operator]
 
 
 def test_a_secret_size_is_the_expected_one():
