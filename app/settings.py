@@ -168,8 +168,9 @@ class Settings(BaseSettings):
     public_url: str | None = Field(
         default=None,
         description="Where people reach the service, such as https://dither.example.org. One-time links "
-        "start with it, and forms are accepted from there only. Without it, the address of each request "
-        "counts.",
+        "and the way back from signing in start with it, and forms are accepted from there only. Without it, "
+        "the address of each request counts, and links are made only where that is this machine's own name "
+        "or the very address that was reached: no link leads where a client's Host header says.",
     )
     cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),

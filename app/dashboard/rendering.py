@@ -196,7 +196,7 @@ def render(
         base=request.cookie_path,
         version=request.app.version,
         root=request.scope.get("root_path", ""),
-        public_url=request.public_url,
+        public_url=request.known_url or "DITHER_PUBLIC_URL",
         openapi=request.app.openapi_url,
         form_field=TOKEN_FIELD,
         form_token=form_token(secret) if secret else "",

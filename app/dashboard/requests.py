@@ -40,7 +40,7 @@ class PageRequest(ApiRequest):
     @property
     def secure(self) -> bool:
         """Whether people reach the service by https."""
-        return self.public_url.startswith("https://")
+        return (self.api.public_url or self.url.scheme).startswith("https")
 
     @property
     def is_admin(self) -> bool:

@@ -23,7 +23,6 @@ POLICY = (
 """Nothing but our own style sheets, scripts and pictures, no frames, and forms go nowhere else."""
 
 HEADERS = {
-    "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
@@ -55,7 +54,6 @@ class PageRoute(Route):
         roles: frozenset[Role] = NO_LOGIN,
         person: bool = False,
         post: bool = False,
-        cached: bool = False,
         policy: str = POLICY,
     ) -> None:
         self.policy = policy
@@ -63,7 +61,6 @@ class PageRoute(Route):
         self.person = person
         self._page = page
         self._post = post
-        self._cached = cached
         super().__init__(
             path, self._handle, methods=["POST"] if post else ["GET"], include_in_schema=False, name=path
         )
@@ -87,9 +84,7 @@ class PageRoute(Route):
             call.scope[REFUSAL] = error
             response = self._refusal(call, error)
         response.headers["Content-Security-Policy"] = self.policy
-        for name, value in HEADERS.items():
-            if not (self._cached and name == "Cache-Control"):
-                response.headers[name] = value
+        response.headers.update(HEADERS)
         return response
 
     async def _admit(self, call: PageRequest) -> None:

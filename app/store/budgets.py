@@ -132,7 +132,7 @@ async def is_known(connection: Connection, subject: bytes) -> bool:
 
 
 async def read_statement(connection: Connection, subject: bytes, allowance: Allowance) -> Statement:
-    """A subject's statement; a person never seen has the budget of a new subject."""
+    """A subject's statement; a person never seen has the budget of a new subject. Call in a `SNAPSHOT`."""
     row = await READ.maybe(connection, subject=subject)
     lines = await READ_HOLDINGS.all(connection, subject=subject)
     sessions = await READ_ENROLMENTS.all(connection, subject=subject)

@@ -47,6 +47,9 @@ TAKES_NO_CHANGES = "25006"
 FAILED_WITHIN = "XX000"
 """An internal error: a node of a distributed database went away while it worked on the statement."""
 
+SNAPSHOT = "REPEATABLE READ READ ONLY"
+"""Isolation level of what reads several statements' rows as of one moment, and changes nothing."""
+
 MAX_ATTEMPTS = 8
 
 APPLICATION = "dither"

@@ -36,8 +36,13 @@ SLOWEST_BYTES_PER_SECOND = 64 * 1024
 """The slowest body that is served: each chunk extends the deadline by its size over this."""
 
 
+NO_STORE = (b"cache-control", b"no-store")
+"""What a response says of caches where it says nothing else of them: most hold a secret, a person's numbers,
+or an answer for the bearer of one token."""
+
+
 class LimitsMiddleware:
-    """Plain ASGI middleware: an id, a time limit, the status and the duration of every request.
+    """Plain ASGI middleware: of every request an id, a time limit, the status, the duration; and no caches.
 
     The text of an unexpected exception may hold data (a driver's error quotes parameters), so the log
     gets its class and where it happened, and the client gets neither.
@@ -73,8 +78,14 @@ class LimitsMiddleware:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 noted = scope.get(RESPONSE_HEADERS) or {}
-                headers = ((name.lower().encode(), value.encode()) for name, value in noted.items())
-                message = {**message, "headers": [*message["headers"], name, *headers]}
+                headers = [
+                    *message["headers"],
+                    name,
+                    *((key.lower().encode(), value.encode()) for key, value in noted.items()),
+                ]
+                if all(key.lower() != NO_STORE[0] for key, _ in headers):
+                    headers.append(NO_STORE)
+                message = {**message, "headers": headers}
             await send(message)
 
         try:

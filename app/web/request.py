@@ -29,6 +29,11 @@ JSON = "application/json"
 LINK_PATH = "/dashboard/person/open/"
 """Where a person's one-time link leads; its secret follows."""
 
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+"""Names of the machine itself: a link with one of them leads to nobody else's."""
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
 RESPONSE_HEADERS = "dither.response_headers"
 """Key of the ASGI scope: what `note_headers` noted, for the outermost layer."""
 
@@ -72,9 +77,36 @@ class ApiRequest(Request):
             self.scope[RESPONSE_HEADERS] = headers
 
     @property
+    def known_url(self) -> str | None:
+        """Where people reach the service, without a slash at the end; None where only a client says it.
+
+        Without a setting that is where this request went: a name of this very machine, or the address of the
+        connection. Another name in the Host header is the client's word, which may be anybody's site.
+        """
+        if self.api.public_url is not None:
+            return self.api.public_url
+        url, reached = self.base_url, self.scope.get("server") or (None, None)
+        try:
+            host, port = url.hostname, url.port or DEFAULT_PORTS[url.scheme]
+        except ValueError:
+            return None
+        here = host in LOOPBACK or (host == reached[0] and reached[1] in (None, port))
+        return str(url).rstrip("/") if here else None
+
+    @property
     def public_url(self) -> str:
-        """Where people reach the service, without a slash at the end."""
-        return self.api.public_url or str(self.base_url).rstrip("/")
+        """`known_url`, for what leads people somewhere.
+
+        Raises:
+            InvalidRequest: it is not known.
+        """
+        if self.known_url is None:
+            raise InvalidRequest.field(
+                "Host",
+                "names another address than the one that was reached, and no link leads where a client says: "
+                "set DITHER_PUBLIC_URL to where people reach the service",
+            )
+        return self.known_url
 
     @property
     def media_type(self) -> str | None:

@@ -128,6 +128,8 @@ class Service:
 
     def _assert_declared(self, response: httpx.Response) -> None:
         request = response.request
+        # Most answers hold a secret, a person's numbers or what one token may read.
+        assert response.headers["cache-control"] == "no-store", request.url
         for route in self.app.routes:
             assert isinstance(route, Route)
             if not route.include_in_schema or request.method not in (route.methods or ()):

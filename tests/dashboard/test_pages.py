@@ -256,11 +256,16 @@ async def test_an_expired_link_opens_nothing(browser: Browser, service: Service,
     assert PERSON_COOKIE not in browser.cookies()
 
 
-async def test_links_begin_with_the_public_address(service: Service, database_url: str):
-    made = await service.call(
-        "POST", "/v1/subjects/alice/links", "contribute", headers={"Host": "dither.example.org"}
-    )
-    assert made.json()["url"].startswith("http://dither.example.org/dashboard/person/open/")
+async def test_no_page_leads_where_a_host_header_says(admin: Browser, service: Service):
+    elsewhere = {"Host": "dither.example.org", "Origin": "http://dither.example.org"}
+    await admin.get("/dashboard/budgets")
+    shown = await admin.post("/dashboard/budgets/link", {"subject": "alice"}, headers=elsewhere)
+    assert shown.status_code == 422
+    assert "DITHER_PUBLIC_URL" in text_of(shown.text)
+    shown = await admin.client.get("/dashboard", headers=elsewhere)
+    assert shown.status_code == 200
+    assert "example.org" not in shown.text
+    assert "DITHER_PUBLIC_URL" in shown.text, "the first steps name the address"
 
 
 @pytest.mark.parametrize("slow", [False, pytest.param(True, marks=pytest.mark.long)])

@@ -53,6 +53,12 @@ async def test_who_signs_in_is_logged_in_for_as_long_as_with_a_token(visitor: Br
     assert (await visitor.get("/dashboard")).status_code == 200
 
 
+async def test_the_way_back_does_not_follow_the_host_header(visitor: Browser) -> None:
+    shown = await visitor.client.get("/dashboard/sign-in", headers={"Host": "evil.example"})
+    assert shown.status_code == 422
+    assert "evil" not in shown.text
+
+
 async def test_the_role_and_the_studies_are_those_of_the_claims(
     visitor: Browser, installation: Service, issuer: Provider
 ) -> None:

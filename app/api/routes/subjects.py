@@ -1,6 +1,6 @@
 """What a person has given, what it cost them, what is left."""
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter
 
 from app.api.access import allow
 from app.api.routing import CONFLICTS, StrictRoute
@@ -45,12 +45,11 @@ async def list_personal_charges(
 
 @router.post("/subjects/{subject:anything}/links", status_code=201)
 @allow(Role.CONTRIBUTE, Role.ADMIN)
-async def make_link(request: ApiRequest, response: Response, subject: SubjectPath) -> LinkOut:
+async def make_link(request: ApiRequest, subject: SubjectPath) -> LinkOut:
     """A link that opens the person's own page once: what they gave, what it cost, what is left, withdraw."""
-    digest = request.subject_digest(subject)
+    digest, start = request.subject_digest(subject), request.public_url + LINK_PATH
     secret, expires_at = await request.api.services.logins.make_link(digest, request.principal)
-    response.headers["Cache-Control"] = "no-store"
-    return LinkOut(url=f"{request.public_url}{LINK_PATH}{secret}", expires_at=expires_at)
+    return LinkOut(url=start + secret, expires_at=expires_at)
 
 
 @router.put("/admin/subjects/{subject:anything}/budget", openapi_extra={CONFLICTS: True})

@@ -16,7 +16,7 @@ router = APIRouter(prefix="/v1/admin/tokens", tags=["tokens"], route_class=Stric
 
 @router.post("", status_code=201)
 @allow(Role.ADMIN)
-async def create_token(request: ApiRequest, response: Response, document: TokenIn) -> NewTokenOut:
+async def create_token(request: ApiRequest, document: TokenIn) -> NewTokenOut:
     """Make a token. Its secret is in this response and nowhere else."""
     services = request.api.services
     record, secret = await services.tokens.create(
@@ -27,7 +27,7 @@ async def create_token(request: ApiRequest, response: Response, document: TokenI
         expires_at=document.expires_at,
         actor=str(request.principal.token_id),
     )
-    return _new(record, secret, response)
+    return _new(record, secret)
 
 
 @router.get("")
@@ -58,14 +58,12 @@ async def revoke_token(request: ApiRequest, token: IdPath) -> Response:
 
 @router.post("/{token}/rotate", openapi_extra={CONFLICTS: True})
 @allow(Role.ADMIN)
-async def rotate_token(
-    request: ApiRequest, response: Response, token: IdPath, document: RotateIn
-) -> NewTokenOut:
+async def rotate_token(request: ApiRequest, token: IdPath, document: RotateIn) -> NewTokenOut:
     """Give a token another secret. Its id, limits and quota stay."""
     record, secret = await request.api.services.tokens.rotate(
         uuid_of(token, "token"), document.grace_seconds, str(request.principal.token_id)
     )
-    return _new(record, secret, response)
+    return _new(record, secret)
 
 
 @router.put("/{token}/quota")
@@ -99,6 +97,5 @@ async def list_usage(
     return PageOut[UsageOut].of(page)
 
 
-def _new(record: object, secret: str, response: Response) -> NewTokenOut:
-    response.headers["Cache-Control"] = "no-store"
+def _new(record: object, secret: str) -> NewTokenOut:
     return NewTokenOut(**dict(TokenOut.model_validate(record)), token=secret)

@@ -33,4 +33,4 @@ def files() -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (HERE / "static").iterdir() if path.suffix in TYPES}
 
 
-ROUTES = (PageRoute("/dashboard/static/{name}", file_page(lambda name: files().get(name)), cached=True),)
+ROUTES = (PageRoute("/dashboard/static/{name}", file_page(lambda name: files().get(name))),)

@@ -120,9 +120,12 @@ async def set_lifetime(request: PageRequest) -> Response:
 async def make_link(request: PageRequest) -> Response:
     """A one-time link to a person's own page."""
     digest, _ = await _person(request)
+    try:
+        start = request.public_url + LINK_PATH
+    except InvalidRequest as refusal:
+        return await find(request, refusal=refusal)
     secret, expires_at = await request.api.services.logins.make_link(digest, request.principal)
-    link = {"url": f"{request.public_url}{LINK_PATH}{secret}", "expires_at": expires_at}
-    return await find(request, link=link)
+    return await find(request, link={"url": start + secret, "expires_at": expires_at})
 
 
 async def _person(request: PageRequest) -> tuple[bytes, bool]:

@@ -32,5 +32,5 @@ def _content(name: str) -> bytes | None:
 
 ROUTES = (
     PageRoute("/docs", show, policy=EXPLORER_POLICY),
-    PageRoute("/docs/{name}", file_page(_content), cached=True),
+    PageRoute("/docs/{name}", file_page(_content)),
 )

@@ -17,7 +17,7 @@ from app.services.replies import Idempotency, Replies
 from app.store import budgets as store
 from app.store import journal
 from app.store.contributions import Allowance
-from app.store.database import Connection, Database
+from app.store.database import SNAPSHOT, Connection, Database
 
 MOST_BUDGET = 10**9 * MICRO
 """No lifetime budget is above this [micro-epsilon]."""
@@ -39,7 +39,9 @@ class Budgets:
         contributed.
         """
         statement = await self._database.run_tx(
-            "budget.statement", lambda c: store.read_statement(c, subject, self._allowance)
+            "budget.statement",
+            lambda c: store.read_statement(c, subject, self._allowance),
+            isolation_level=SNAPSHOT,
         )
         if studies is None:
             return statement
@@ -92,7 +94,7 @@ class Budgets:
             mu2 = micro_mu2(*gaussian)
             detail |= {"gaussian_epsilon": gaussian[0], "gaussian_delta": gaussian[1]}
 
-        async def body(connection: Connection) -> Statement:
+        async def body(connection: Connection) -> None:
             fits = await store.set_budget(
                 connection, subject, epsilon=epsilon, mu2=mu2, allowance=self._allowance
             )
@@ -106,9 +108,9 @@ class Budgets:
                 target=subject.hex(),
                 detail=detail,
             )
-            return await store.read_statement(connection, subject, self._allowance)
 
-        return await self._database.run_tx("budget.set", body)
+        await self._database.run_tx("budget.set", body)
+        return await self.statement(subject)
 
     async def raise_all(
         self,
@@ -176,6 +178,6 @@ class Budgets:
         items = await self._database.run_tx(
             "budget.page",
             lambda c: store.page_accounts(c, self._allowance, after=after, limit=limit + 1),
-            isolation_level="REPEATABLE READ READ ONLY",
+            isolation_level=SNAPSHOT,
         )
         return page_of(items, limit, lambda account: account.subject.hex())

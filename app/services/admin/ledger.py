@@ -21,7 +21,7 @@ from app.services.statistics.piece_ledger import priced
 from app.services.statistics.piece_noise import PieceNoise
 from app.store import journal, pieces
 from app.store import ledger as store
-from app.store.database import Connection, Database
+from app.store.database import SNAPSHOT, Connection, Database
 
 EXAMPLES = 5
 """Rows that a finding shows."""
@@ -148,7 +148,7 @@ class Ledger:
             )
 
         with self._observer.step("audit"):
-            return await self._database.run_tx("audit", body, isolation_level="REPEATABLE READ READ ONLY")
+            return await self._database.run_tx("audit", body, isolation_level=SNAPSHOT)
 
 
 ROUND_RULE = "a K-means round charged something else than its noise costs, or closed nothing"
