@@ -30,7 +30,7 @@ LINK_PATH = "/dashboard/person/open/"
 """Where a person's one-time link leads; its secret follows."""
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-"""Names of the machine itself: a link with one of them leads to nobody else's."""
+"""Names of the machine itself: a link with one of them leads to no other."""
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -81,7 +81,7 @@ class ApiRequest(Request):
         """Where people reach the service, without a slash at the end; None where only a client says it.
 
         Without a setting that is where this request went: a name of this very machine, or the address of the
-        connection. Another name in the Host header is the client's word, which may be anybody's site.
+        connection. Another name in the Host header is the client's word, and may be any site.
         """
         if self.api.public_url is not None:
             return self.api.public_url

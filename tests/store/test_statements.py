@@ -68,8 +68,12 @@ async def test_a_statement_adds_up_while_somebody_writes(
         if way == "read":
             assert_adds_up(await budget_services.statement(digest))
         else:
-            given = {"epsilon": 20 * MICRO, "gaussian": None, "reason": "more"}
-            assert_adds_up(await budget_services.set_lifetime(digest, principal=ADMIN, **given))
+            more = 20 * MICRO
+            assert_adds_up(
+                await budget_services.set_lifetime(
+                    digest, epsilon=more, gaussian=None, reason="more", principal=ADMIN
+                )
+            )
         assert written
         after = await budget_services.statement(digest)
         assert_adds_up(after)

@@ -169,8 +169,13 @@ class ShapeCrowd:
         return [sum(column) for column in zip([0] * length, *known, strict=True)]
 
     def reported(self) -> frozenset[int]:
-        """The cohorts of these groups."""
-        return frozenset(cohort.id for place in self.reporting for cohort in self.members[place])
+        """The cohorts of reports that have a part in it, also of those that are all of other measures."""
+        return frozenset(
+            cohort.id
+            for group, members in zip(self.groups, self.members, strict=True)
+            if group.trust is Trust.LOCAL and group.participates
+            for cohort in members
+        )
 
     def used(self) -> tuple[Used, ...]:
         """Every cohort whose counts are in the answer, in the order of ids."""
