@@ -24,8 +24,8 @@ from app.estimators import registry
 from app.logging import configure_logging
 from app.postgres.embedded import EmbeddedPostgres
 from app.services import Services
-from app.services.contributing.batch_workers import BatchWorkers
 from app.services.subjects import SubjectKey
+from app.services.work import Work
 from app.settings import Settings, SettingsError
 from app.store.database import Database
 from app.store.keyfile import KEY_FILE, load_or_create_key
@@ -176,8 +176,13 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
                 raise Unavailable(unsafe_words(unsafe))
             await services.require_subject_key()
 
-        batch_workers = BatchWorkers(metrics.answered)
-        stack.callback(batch_workers.close)
+        work = Work(
+            metrics.answered,
+            at_once=settings.work_at_once,
+            of_one=settings.work_of_one_token,
+            patience=settings.work_patience_seconds,
+        )
+        stack.callback(work.close)
 
         verifier = sign_in = None
         if (provider := _provider(settings)) is not None:
@@ -188,7 +193,7 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
 
         yield Api(
             services=services,
-            batch_workers=batch_workers,
+            work=work,
             limits=Limits(
                 document=settings.max_body_bytes,
                 batch=settings.max_batch_bytes,

@@ -115,6 +115,27 @@ class Settings(BaseSettings):
         "each 64 KiB of its body. A body that is not there by then is refused with 408, an answer that is "
         "not ready with 503.",
     )
+    work_at_once: int = Field(
+        default=16,
+        ge=1,
+        le=1000,
+        description="Most plans, answers and pages that one API process works on at a time; others wait.",
+    )
+    work_of_one_token: int = Field(
+        default=4,
+        ge=1,
+        le=1000,
+        description="Of these, and of the batches under way, most of one token; it waits for itself, not for "
+        "others.",
+    )
+    work_patience_seconds: float = Field(
+        default=10.0,
+        gt=0,
+        le=3600,
+        allow_inf_nan=False,
+        description="How long a plan, an answer, a page or a batch waits for its place before it is refused "
+        "with 503.",
+    )
     oidc_issuer: str | None = Field(
         default=None,
         description="Issuer of an OpenID Connect provider whose JWTs (RS256, ES256) are taken as bearer "

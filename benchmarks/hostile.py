@@ -1,5 +1,6 @@
-"""What others notice of a bad neighbor with one contribute token, or with none, beside a calm service."""
+"""What others notice of a bad neighbor with one token, or with none, beside a calm service."""
 
+import asyncio
 import contextlib
 import gzip
 import http.client
@@ -9,7 +10,7 @@ import socket
 import statistics
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,12 +20,14 @@ from pathlib import Path
 
 import psutil
 
+from app.core.principal import Role
 from benchmarks.load import Load, quantile
+from benchmarks.releases import fill
 from benchmarks.report import Ratio
-from benchmarks.services import START_SECONDS, Installation, installation
+from benchmarks.services import START_SECONDS, Caller, Installation, Refused, installation
 from benchmarks.studies import contribution_requests, definition
 
-RATE_GOAL, LATENCY_GOAL, RELEASE_GOAL = 0.5, 10.0, 10.0
+RATE_GOAL, LATENCY_GOAL, RELEASE_GOAL, AFTER_GOAL = 0.5, 10.0, 5.0, 1.5
 MEMORY_LIMIT_MB = 700.0
 
 CONNECTIONS = 16
@@ -33,10 +36,19 @@ PACE = 40.0
 
 RELEASES = 5
 
+FILL = 2.0
+"""Seconds that people contribute before anything is measured."""
+
 WARM_UP = 2.0
 """Seconds that an attack goes on before others are measured."""
 
-STUDY, OTHER = "age", "hostile"
+CALM_AGAIN = 5.0
+"""Seconds after an attack from which on releases are to be as quick as before it."""
+
+STUDY, OTHER, LABELED = "age", "hostile", "labeled"
+
+LABELS, PEOPLE, EPSILONS = 1_000, 20_000, 6
+"""Of the study that is planned for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +59,13 @@ class Attack:
         connections: How many at once.
         pause: Seconds between two requests of one connection.
         strike: Sends one request, given a port and a token; returns when it is answered or cut off.
+        role: Of the token.
     """
 
     connections: int
     pause: float
     strike: Callable[[int, str], None]
+    role: Role = Role.CONTRIBUTE
 
 
 def _send(port: int, token: str, path: str, headers: dict[str, str], body: bytes) -> None:
@@ -101,6 +115,23 @@ def many_values(port: int, token: str) -> None:
     _send(port, token, "/batch", {"Content-Type": "application/json"}, _many_values())
 
 
+def plan_by_labels(port: int, token: str) -> None:
+    """A plan for each of a thousand labels, which costs its asker nothing."""
+    with Caller(port) as caller:
+        caller.call("GET", f"/v1/studies/{LABELED}/plan?by=group", token)
+
+
+def refused_batch(port: int, token: str) -> None:
+    """Some 100 kB in gzip of a megabyte of records, whose last one breaks off."""
+    _send(port, token, "/batch", {"Content-Type": "text/csv", "Content-Encoding": "gzip"}, _broken_off())
+
+
+@cache
+def _broken_off() -> bytes:
+    lines = [f"person-{n},{n * 7919 % 120},0.{n * 31 % 90 + 10},central\n" for n in range(40_000)]
+    return gzip.compress(("subject,value,epsilon,trust\n" + "".join(lines) + '"').encode())
+
+
 @cache
 def _unknown_names() -> bytes:
     """Made once: an attack costs its sender little."""
@@ -123,17 +154,22 @@ ATTACKS: dict[str, Sequence[Attack]] = {
     "hostile batches": [Attack(1, 0.5, unknown_names), Attack(1, 0.5, many_values)],
 }
 ALL = "all four"
+HEAVY: dict[str, Sequence[Attack]] = {
+    "eight planners": [Attack(8, 0.0, plan_by_labels, Role.ANALYSE)],
+    "three refused batches": [Attack(3, 0.0, refused_batch)],
+}
+"""Work for which no one pays, in a loop."""
 
 
 @contextmanager
-def under(attacks: Sequence[Attack], port: int, token: str) -> Iterator[None]:
+def under(attacks: Sequence[Attack], port: int, tokens: Mapping[Role, str]) -> Iterator[None]:
     """The attacks go on within the block, in a process of their own."""
     if not attacks:
         yield
         return
     context = multiprocessing.get_context("spawn")
     begun = context.Event()
-    process = context.Process(target=_attack, args=(attacks, port, token, begun), daemon=True)
+    process = context.Process(target=_attack, args=(attacks, port, tokens, begun), daemon=True)
     process.start()
     try:
         if not begun.wait(START_SECONDS):
@@ -145,11 +181,11 @@ def under(attacks: Sequence[Attack], port: int, token: str) -> Iterator[None]:
         process.join()
 
 
-def _attack(attacks: Sequence[Attack], port: int, token: str, begun: Event) -> None:
+def _attack(attacks: Sequence[Attack], port: int, tokens: Mapping[Role, str], begun: Event) -> None:
     def neighbor(attack: Attack) -> None:
         while True:
-            with contextlib.suppress(OSError, http.client.HTTPException):
-                attack.strike(port, token)
+            with contextlib.suppress(OSError, http.client.HTTPException, Refused):
+                attack.strike(port, tokens[attack.role])
             time.sleep(attack.pause)
 
     threads = [
@@ -171,27 +207,34 @@ class Seen:
     rate: list[float] = field(default_factory=list)
     p99: list[float] = field(default_factory=list)
     release: list[float] = field(default_factory=list)
+    after: list[float] = field(default_factory=list)
     memory: list[float] = field(default_factory=list)
 
 
 def run(*, quick: bool) -> list[Ratio]:
     """A round has a calm service and each attack on a service of its own, just started."""
-    rounds, seconds = (1, 1.0) if quick else (3, 5.0)
+    rounds, seconds = (1, 1.0) if quick else (1, 4.0)
     conditions: dict[str, Sequence[Attack]] = {"": (), **ATTACKS}
     conditions[ALL] = [attack for attacks in ATTACKS.values() for attack in attacks]
+    conditions |= HEAVY
     if quick:
-        conditions = {"": (), ALL: conditions[ALL]}
+        conditions = {name: conditions[name] for name in ("", ALL, *HEAVY)}
     seen = {name: Seen() for name in conditions}
     with installation() as here:
         for slug in (STUDY, OTHER):
             here.create_study(definition(slug))
+        labeled = here.create_study(definition(LABELED, labels=LABELS))
+        asyncio.run(fill(here.url, {labeled: PEOPLE // 10 if quick else PEOPLE}, EPSILONS, labels=LABELS))
+        tokens = {role: here.token(role) for role in (Role.CONTRIBUTE, Role.ANALYSE)}
         prefixes = cycle(f"{number}" for number in range(10**6))
         for _ in range(rounds):
             for name, attacks in conditions.items():
                 with here.serve_command() as server:
                     _fill(server.port, here, next(prefixes))
-                    with under(attacks, server.port, here.contribute):
+                    with under(attacks, server.port, tokens):
                         _measure(server.port, here, next(prefixes), seconds, seen[name])
+                    time.sleep(CALM_AGAIN if attacks else 0)
+                    seen[name].after.append(_releases(server.port, here))
                     seen[name].memory.append(_peak_mb(server.pid))
     return [ratio for name in conditions if name for ratio in _ratios(name, seen[name], seen[""])]
 
@@ -199,7 +242,7 @@ def run(*, quick: bool) -> list[Ratio]:
 def _fill(port: int, here: Installation, prefix: str) -> None:
     """People to release something of; the first request also warms the service up."""
     with Load(port, CONNECTIONS) as load:
-        load.saturate(contribution_requests(STUDY, here.contribute, f"fill-{prefix}"), 1.0).expect("201")
+        load.saturate(contribution_requests(STUDY, here.contribute, f"fill-{prefix}"), FILL).expect("201")
     _release(port, here)
 
 
@@ -209,7 +252,12 @@ def _measure(port: int, here: Installation, prefix: str, seconds: float, seen: S
         seen.rate.append(load.saturate(requests, seconds).expect("201").rate)
     with Load(port, CONNECTIONS) as load:
         seen.p99.append(quantile(load.pace(requests, seconds, PACE).expect("201").latencies, 0.99))
-    seen.release.append(statistics.median(_release(port, here) for _ in range(RELEASES)))
+    seen.release.append(_releases(port, here))
+
+
+def _releases(port: int, here: Installation) -> float:
+    """Seconds of a new release, the median of several."""
+    return statistics.median(_release(port, here) for _ in range(RELEASES))
 
 
 def _release(port: int, here: Installation) -> float:
@@ -237,7 +285,8 @@ def _peak_mb(pid: int) -> float:
 def _ratios(name: str, attacked: Seen, calm: Seen) -> list[Ratio]:
     note = (
         f"hostile: one process; {CONNECTIONS} connections of others; p99 of {PACE:.0f} contributions a "
-        "second; attacks from one contribute token, endless headers from none; baseline: the same, calm"
+        f"second; releases again {CALM_AGAIN:.0f} s after the attack; attacks from one token of their own, "
+        "endless headers from none; baseline: the same, calm"
     )
 
     def ratio(
@@ -259,5 +308,6 @@ def _ratios(name: str, attacked: Seen, calm: Seen) -> list[Ratio]:
         ratio("contributions", "1/s", attacked.rate, calm.rate, RATE_GOAL, "higher"),
         ratio("p99", "s", attacked.p99, calm.p99, LATENCY_GOAL, "lower"),
         ratio("release", "s", attacked.release, calm.release, RELEASE_GOAL, "lower"),
+        ratio("release, after", "s", attacked.after, calm.after, AFTER_GOAL, "lower"),
         ratio("memory, of 700 MB", "MB", attacked.memory, limits, 1.0, "lower"),
     ]

@@ -46,6 +46,10 @@ class Server:
     port: int
 
 
+class Refused(RuntimeError):
+    """The service refuses a request of a benchmark."""
+
+
 class Caller:
     """A connection to one port that is kept alive, and speaks JSON."""
 
@@ -66,7 +70,7 @@ class Caller:
         response = self._connection.getresponse()
         answer = response.read()
         if response.status not in {200, 201}:
-            raise RuntimeError(f"{method} {path} was answered {response.status}: {answer!r}")
+            raise Refused(f"{method} {path} was answered {response.status}: {answer!r}")
         return json.loads(answer)
 
 
@@ -84,6 +88,10 @@ class Installation:
     contribute: str
     analyse: str
     admin: str
+
+    def token(self, role: Role) -> str:
+        """Another token of a role."""
+        return self.use(lambda services: _token(services, role))
 
     def create_study(self, definition: StudyDefinition) -> int:
         """Make a study; returns its number."""
@@ -157,16 +165,20 @@ def installation() -> Iterator[Installation]:
         embedded = stack.enter_context(EmbeddedPostgres(directory / "data"))
         asyncio.run(upgrade(embedded.url))
 
-        async def token(services: Services, role: Role) -> str:
-            _, secret = await services.tokens.create(name="benchmark", role=role, actor="benchmark")
-            return secret
+        def token(role: Role) -> str:
+            return asyncio.run(_with_services(embedded.url, lambda services: _token(services, role)))
 
         yield Installation(
             url=embedded.url,
-            contribute=asyncio.run(_with_services(embedded.url, lambda s: token(s, Role.CONTRIBUTE))),
-            analyse=asyncio.run(_with_services(embedded.url, lambda s: token(s, Role.ANALYSE))),
-            admin=asyncio.run(_with_services(embedded.url, lambda s: token(s, Role.ADMIN))),
+            contribute=token(Role.CONTRIBUTE),
+            analyse=token(Role.ANALYSE),
+            admin=token(Role.ADMIN),
         )
+
+
+async def _token(services: Services, role: Role) -> str:
+    _, secret = await services.tokens.create(name="benchmark", role=role, actor="benchmark")
+    return secret
 
 
 @contextmanager

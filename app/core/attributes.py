@@ -97,6 +97,12 @@ class Attributes:
             found[name] = label
         return {name: found[name] for name in self.labels if name in found}
 
+    def places(self, name: str) -> list[int]:
+        """For each segment the place of its label among those of one attribute."""
+        sizes = [len(labels) for labels in self.labels.values()]
+        after = math.prod(sizes[list(self.labels).index(name) + 1 :])
+        return [segment // after % len(self.labels[name]) for segment in range(self.combinations)]
+
     def where(self, conditions: Mapping[str, str]) -> frozenset[int]:
         """The segments that meet every condition: the label of a name."""
         found = [0]

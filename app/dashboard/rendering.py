@@ -2,20 +2,21 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse
 
 from app.core.errors import ServiceError, Unavailable
 from app.core.numbers import headline, margin
 from app.core.principal import Role
 from app.dashboard.requests import GUEST_COOKIE, LOGIN_COOKIE, PERSON_COOKIE, TOKEN_FIELD, PageRequest
 from app.services.admin.logins import Login, form_token
+from app.services.work import checkpoint
 from app.web.documents.release import ABOUT, about
 from app.web.problems import kind_of
 from app.web.request_log import current_request_id
@@ -177,9 +178,37 @@ TEMPLATES.filters |= {
 }
 
 
+class PageResponse(HTMLResponse):
+    """A page that is still to be drawn: its route does so in a thread.
+
+    Args:
+        pieces: Yields the page.
+        status: HTTP status.
+    """
+
+    def __init__(self, pieces: Callable[[], Iterator[str]], status: int) -> None:
+        super().__init__(status_code=status)
+        self._pieces = pieces
+
+    def draw(self) -> None:
+        """Make the body."""
+        drawn = []
+        for piece in self._pieces():
+            checkpoint()
+            drawn.append(piece)
+        self.body = "".join(drawn).encode()
+        self.headers["Content-Length"] = str(len(self.body))
+
+
 def render(
-    request: PageRequest, template: str, *, status: int = 200, cookie: str | None = None, **values: Any
-) -> Response:
+    request: PageRequest,
+    template: str,
+    *,
+    status: int = 200,
+    cookie: str | None = None,
+    drawn: Callable[[], Mapping[str, Any]] = dict,
+    **values: Any,
+) -> PageResponse:
     """A page.
 
     Args:
@@ -187,12 +216,13 @@ def render(
         template: File under templates.
         status: HTTP status.
         cookie: A guest's cookie that is about to be set; the forms are made for it.
+        drawn: Makes more of what the template shows, with the page itself: plots.
         values: What the template shows.
     """
     login = getattr(request, "login", None)
     names = (PERSON_COOKIE,) if login is not None and login.subject is not None else (LOGIN_COOKIE,)
     secret = cookie or request.cookies.get(names[0] if login is not None else GUEST_COOKIE, "")
-    page = TEMPLATES.get_template(template).render(
+    shown = dict(
         base=request.cookie_path,
         version=request.app.version,
         root=request.scope.get("root_path", ""),
@@ -206,7 +236,7 @@ def render(
         is_admin=login is not None and login.subject is None and request.is_admin,
         **values,
     )
-    return HTMLResponse(page, status_code=status)
+    return PageResponse(lambda: TEMPLATES.get_template(template).generate(**shown, **drawn()), status)
 
 
 def status_of(refusal: ServiceError | None) -> int:
@@ -214,7 +244,7 @@ def status_of(refusal: ServiceError | None) -> int:
     return 200 if refusal is None else kind_of(refusal).status
 
 
-def error_page(request: PageRequest, status: int, title: str, error: ServiceError) -> Response:
+def error_page(request: PageRequest, status: int, title: str, error: ServiceError) -> PageResponse:
     """A page that says what is wrong. It names fields and reasons, never values."""
     response = render(
         request,

@@ -9,8 +9,9 @@ from starlette.types import Scope
 
 from app.core.errors import InvalidRequest, ServiceError, Unauthenticated
 from app.core.principal import Role
-from app.dashboard.rendering import error_page
+from app.dashboard.rendering import PageResponse, error_page
 from app.dashboard.requests import GUEST_COOKIE, LOGIN_COOKIE, PERSON_COOKIE, PageRequest
+from app.services.work import run
 from app.web.problems import kind_of
 from app.web.request_log import REFUSAL
 
@@ -77,15 +78,22 @@ class PageRoute(Route):
         call.fields = {}
         try:
             await self._admit(call)
-            response = await self._page(call)
+            response = await self._answer(call)
         except ServiceError as error:
             if kind_of(error).status == 500:
                 raise
             call.scope[REFUSAL] = error
-            response = self._refusal(call, error)
+            response = await _drawn(self._refusal(call, error))
         response.headers["Content-Security-Policy"] = self.policy
         response.headers.update(HEADERS)
         return response
+
+    async def _answer(self, call: PageRequest) -> Response:
+        """The page; that of a token has a place among heavy work."""
+        if not self.roles:
+            return await _drawn(await self._page(call))
+        async with call.work():
+            return await _drawn(await self._page(call))
 
     async def _admit(self, call: PageRequest) -> None:
         call.refuse_malformed_address()
@@ -111,6 +119,12 @@ class PageRoute(Route):
         if isinstance(error, InvalidRequest) and not self._post:
             status = 422
         return error_page(call, status, kind_of(error).title, error)
+
+
+async def _drawn(response: Response) -> Response:
+    if isinstance(response, PageResponse):
+        await run(response.draw)
+    return response
 
 
 def redirect(request: PageRequest, path: str) -> Response:

@@ -11,6 +11,7 @@ from app.core.numbers import margin
 from app.dashboard.canvas import Axis, draw_both, points
 from app.dashboard.requests import PageRequest
 from app.dashboard.scales import Linear, Scale, nice_ceiling
+from app.services.work import run
 from app.web.documents.plan import PlanOut
 from app.web.documents.release import IntervalOut, ReleaseOut
 from app.web.documents.shape import (
@@ -40,7 +41,8 @@ async def steps_of(request: PageRequest, release: Published) -> list[Step]:
     """The newest steps of shares among which a release is, the oldest first; none of a single answer."""
     if not isinstance(release, Sharpened):
         return []
-    found = [published(one) for one in await request.api.services.releases.steps(release.id, MOST)]
+    stored = await request.api.services.releases.steps(release.id, MOST)
+    found = await run(lambda: [published(one.body) for one in stored])
     steps = [Step(release=one, half=_half(one)) for one in found if isinstance(one, Sharpened)]
     return steps if len(steps) > 1 and any(one.release.id == release.id for one in steps) else []
 

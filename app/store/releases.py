@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from app.core.errors import Conflict, InternalFault, StudyArchived, StudyRetired
-from app.core.records import CohortCharge
 from app.core.release import AllUsed, Asked, Charges, Draft, StoredRelease, chain_hash
 from app.core.study import StudyState
 from app.store.contributions import FOLD_LOCK, LOCK_SHARED
@@ -93,12 +92,6 @@ INSERT_RELEASE = Sql("""
 
 READ_RELEASE = Sql.of(StoredRelease)(f"{STORED} WHERE release.id = :id")
 
-PAGE = Sql.of(StoredRelease)(f"""
-    {STORED} WHERE release.study_id = :study_id AND (CAST(:before AS uuid) IS NULL OR release.number <
-        (SELECT number FROM release WHERE id = :before AND study_id = :study_id))
-    ORDER BY release.number DESC LIMIT :limit
-""")
-
 WHOLE_MEAN = """release.standard_error IS NOT NULL AND release.estimator <> 'found_range'
       AND CAST(convert_from(release.body, 'UTF8') AS jsonb)->'where' IS NULL"""
 
@@ -115,27 +108,6 @@ READ_NOISY_COUNT = Sql.of(float)("""
     WHERE study_id = :study_id AND noisy_count IS NOT NULL AND estimator <> 'kmeans'
       AND said->'where' IS NULL AND said->'weights' IS NULL
     ORDER BY number DESC LIMIT 1
-""")
-
-
-READ_STEPS = Sql.of(StoredRelease)(f"""
-    {STORED} JOIN release one ON (one.study_id, one.family) = (release.study_id, release.family)
-    WHERE one.id = :id AND release.share_before IS NOT NULL
-    ORDER BY release.number DESC LIMIT :limit
-""")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Charged:
-    release: UUID
-    charge: CohortCharge
-
-
-READ_CHARGES = Sql.of(_Charged)("""
-    SELECT charge.release_id AS release, charge.cohort_id, charge.epsilon AS cost, study.delta, cohort.trust,
-           cohort.count AS people, cohort.epsilon AS offer, cohort.epoch
-    FROM charge JOIN cohort ON cohort.id = charge.cohort_id JOIN study ON study.id = cohort.study_id
-    WHERE charge.release_id = ANY(CAST(:releases AS uuid[])) ORDER BY charge.cohort_id
 """)
 
 
@@ -325,13 +297,6 @@ async def read_release(connection: Connection, release_id: UUID) -> StoredReleas
     return await READ_RELEASE.maybe(connection, id=release_id)
 
 
-async def page_releases(
-    connection: Connection, study_id: int, *, before: UUID | None, limit: int
-) -> list[StoredRelease]:
-    """Releases of a study, newest first, from behind one of them on."""
-    return await PAGE.all(connection, study_id=study_id, before=before, limit=limit)
-
-
 async def read_last_mean(connection: Connection, study_id: int, measure: str) -> StoredRelease | None:
     """The newest mean of a study over its range and all people: no other statistic has a standard error.
 
@@ -343,16 +308,3 @@ async def read_last_mean(connection: Connection, study_id: int, measure: str) ->
 async def read_noisy_count(connection: Connection, study_id: int) -> float | None:
     """The newest noisy count of all people of a study where their number is secret."""
     return await READ_NOISY_COUNT.maybe(connection, study_id=study_id)
-
-
-async def read_steps(connection: Connection, release_id: UUID, *, limit: int) -> list[StoredRelease]:
-    """The steps of the shares of a release's question, newest first."""
-    return await READ_STEPS.all(connection, id=release_id, limit=limit)
-
-
-async def read_charges(connection: Connection, releases: Sequence[UUID]) -> dict[UUID, list[CohortCharge]]:
-    """What each of these releases cost each cohort, for admins."""
-    charges: dict[UUID, list[CohortCharge]] = {release: [] for release in releases}
-    for row in await READ_CHARGES.all(connection, releases=releases):
-        charges[row.release].append(row.charge)
-    return charges

@@ -18,6 +18,7 @@ from app.services.admin.figures import DRY_PERCENT, NEAR_PERCENT
 from app.services.paging import Page
 from app.services.statistics.questions import Ask
 from app.services.statistics.reading import Reading
+from app.services.work import run
 from app.web.documents.budget import AccountOut, PersonalChargeOut
 from app.web.documents.figures import (
     ChainOut,
@@ -131,7 +132,8 @@ async def plan(services: Services, study: Study, ask: Ask, *, fresh: bool = Fals
     ended = study.state in (StudyState.ARCHIVED, StudyState.RETIRED)
     if ended:
         planned = replace(planned, estimators=(), newcomers=None, refusal=None)
-    return PlanOut.of(planned, reading, study.definition, ended=study.state if ended else None)
+    state = study.state if ended else None
+    return await run(PlanOut.of, planned, reading, study.definition, ended=state)
 
 
 async def ledger_releases(

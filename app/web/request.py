@@ -1,13 +1,15 @@
 """The request as routes see it: who asks, and strict documents."""
 
 import re
-from collections.abc import Container, Iterable, Mapping, Set
+from collections.abc import AsyncIterator, Container, Iterable, Mapping, Set
+from contextlib import asynccontextmanager, suppress
 from typing import cast
 from urllib.parse import unquote_to_bytes
 from uuid import UUID
 
 from dither.device.texts import MAX_SUBJECT_LENGTH
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
 
 from app.core.errors import (
     DocumentTooLarge,
@@ -15,16 +17,21 @@ from app.core.errors import (
     InvalidRequest,
     MalformedDocument,
     NotFound,
+    RequestTimeout,
     UnsupportedMediaType,
 )
 from app.core.principal import Principal, Role
 from app.core.study import Study
 from app.formats.strict_json import decode_json, decode_utf8
+from app.services.work import Ended
 from app.web.patterns import SLUG_PATTERN
 from app.web.request_log import PRINCIPAL
 from app.web.state import Api
 
 JSON = "application/json"
+
+STREAMED = 256 * 1024
+"""Bytes that a document is sent in; a smaller one goes out at once."""
 
 LINK_PATH = "/dashboard/person/open/"
 """Where a person's one-time link leads; its secret follows."""
@@ -147,6 +154,30 @@ class ApiRequest(Request):
             raise MalformedDocument("The Content-Length is not a number.")
         if len(length) > 18 or int(length) > limit:
             raise DocumentTooLarge.over(limit)
+
+    @asynccontextmanager
+    async def work(self, *, batch: bool = False) -> AsyncIterator[None]:
+        """A place among the requests with heavy work, see `app.services.work`; after the document was read.
+
+        The work ends at its next checkpoint once the client leaves; a batch, whose document arrives
+        meanwhile, looks for that itself.
+
+        Raises:
+            Unavailable: too many such requests are under way, for too long.
+            ClientDisconnect: the client has left.
+        """
+        left = None if batch else self._left
+        async with self.api.work.turn(self.principal.token_id, left, batch=batch):
+            try:
+                yield
+            except Ended:
+                raise ClientDisconnect from None
+
+    async def _left(self) -> None:
+        """Wait until the client leaves."""
+        with suppress(RequestTimeout):
+            while (await self.receive())["type"] != "http.disconnect":
+                pass
 
     @staticmethod
     def refuse_excess(length: int, limit: int) -> None:
@@ -357,6 +388,19 @@ def _is_encoded_utf8(encoded: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def stored(body: bytes, status: int = 200) -> Response:
+    """A JSON document that is there; a large one goes out no faster than its client reads it."""
+    if len(body) <= STREAMED:
+        return Response(body, status_code=status, media_type=JSON)
+
+    async def pieces() -> AsyncIterator[memoryview]:
+        for start in range(0, len(body), STREAMED):
+            yield memoryview(body)[start : start + STREAMED]
+
+    headers = {"Content-Length": str(len(body))}
+    return StreamingResponse(pieces(), status_code=status, media_type=JSON, headers=headers)
 
 
 def _is_utf8(parameters: str) -> bool:

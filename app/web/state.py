@@ -6,8 +6,8 @@ from typing import TypedDict
 
 from app.core.study import Study
 from app.services import Services
-from app.services.contributing.batch_workers import BatchWorkers
 from app.services.contributing.intake import Intake
+from app.services.work import Work
 from app.web.metrics import Metrics
 from app.web.oidc import Verifier
 from app.web.rate import RateLimit
@@ -36,7 +36,7 @@ class Api:
     Attributes:
         services: The use cases.
         limits: Body limits.
-        batch_workers: Where batches are read.
+        work: Where plans, answers, pages and batches are computed.
         metrics: The application's metrics.
         oidc: Checks the JWTs of a provider; None where none is taken.
         sign_in: Signs people in with it at the dashboard; None where it does not.
@@ -47,7 +47,7 @@ class Api:
 
     services: Services
     limits: Limits
-    batch_workers: BatchWorkers = field(default_factory=BatchWorkers)
+    work: Work = field(default_factory=Work)
     metrics: Metrics
     oidc: Verifier | None = None
     sign_in: SignIn | None = None

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from app.services.contributing import contributions
-from app.services.contributing.batch_workers import BatchWorkers
+from app.services.work import Work
 from app.store.database import Database
 from tests.api.service import Service, assert_problem, open_service
 
@@ -357,16 +357,16 @@ async def test_one_persons_many_records_are_decided_as_if_they_came_one_by_one(
 
 
 async def test_too_many_batches_at_once_wait_and_are_refused(service: Service, study: str) -> None:
-    workers = service.api.batch_workers
-    object.__setattr__(service.api, "batch_workers", BatchWorkers(at_once=1, patience=0.01))
+    work = service.api.work
+    object.__setattr__(service.api, "work", Work(batches=1, patience=0.01))
     try:
-        async with service.api.batch_workers.turn(uuid4()):
+        async with service.api.work.turn(uuid4(), batch=True):
             response = await send(service, study, GOOD, "application/json")
             assert_problem(response, "unavailable", 503)
         assert (await send(service, study, GOOD, "application/json")).status_code == 200
     finally:
-        service.api.batch_workers.close()
-        object.__setattr__(service.api, "batch_workers", workers)
+        service.api.work.close()
+        object.__setattr__(service.api, "work", work)
 
 
 async def test_a_batch_ends_when_its_client_leaves(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

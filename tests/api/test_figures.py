@@ -12,7 +12,7 @@ import pytest
 
 from app.services.admin.figures import Figures
 from app.store import budgets, cohorts, ledger, studies
-from app.store.releases import PAGE as PAGE_RELEASES
+from app.store.release_lists import PAGE as PAGE_RELEASES
 from app.store.sql import Sql
 from tests.api.service import Service, assert_no_cursor, assert_problem
 
@@ -239,7 +239,7 @@ LISTS: dict[str, tuple[Sql[Any], dict[str, Any]]] = {
         ledger.PAGES["study_id",],
         {"number": 10_000, "cohort": 30, "limit": 50, "study_id": 7},
     ),
-    "a study's releases": (PAGE_RELEASES, {"study_id": 7, "before": None, "limit": 50}),
+    "a study's releases": (PAGE_RELEASES, {"study_id": 7, "before": None, "limit": 50, "charges": False}),
     "cohorts": (cohorts.PAGE_COHORTS, {"study_id": 7, "after": 100, "limit": 50}),
     "accounts": (budgets.PAGE, {"after": b"\x80", "limit": 50, "delta": 1}),
     "studies": (studies.PAGE, {"after": "s5", "limit": 50, "slugs": None, "series": None}),

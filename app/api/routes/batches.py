@@ -18,6 +18,7 @@ from app.core.principal import Role
 from app.core.study import Trust
 from app.formats.compression import CODINGS
 from app.services.contributing.batches import Batch, BatchReader, BatchResult, Format
+from app.services.work import run
 from app.web.authentication import identify
 from app.web.documents.contribution import EXAMPLES, BatchOut
 from app.web.documents.paths import StudyPath
@@ -103,7 +104,7 @@ async def contribute_batch(
     found = await request.study(study)
     if request.principal.subject is not None:
         raise Forbidden("A token for one person contributes with single requests.")
-    async with request.api.batch_workers.turn(request.principal.token_id):
+    async with request.work(batch=True):
         key, sender = request.api.services.subject_key, request.principal.token_id
         reader = BatchReader(
             found.definition, key, sender, _form(request), epsilon=epsilon, trust=trust, decimals=decimals
@@ -133,7 +134,6 @@ async def _read(request: ApiRequest, reader: BatchReader) -> Batch:
     limits = request.api.limits
     request.refuse_announced_excess(limits.batch)
     content = coding(reader.feed, limits.batch_content)
-    run = request.api.batch_workers.run
     waiting, total = bytearray(), 0
     async for chunk in request.stream():
         waiting += chunk

@@ -12,6 +12,7 @@ from app.core.principal import Role
 from app.core.release import StoredRelease
 from app.services.shapes.shape_questions import SHAPES
 from app.services.statistics.reading import READ, Reading
+from app.services.work import run
 from app.web import documents_out, idempotency, question_params
 from app.web.documents.lists import Limit, PageOut, UuidCursor
 from app.web.documents.paths import IdPath, StatisticPath, StudyPath
@@ -26,7 +27,7 @@ from app.web.documents.release import (
     with_field,
 )
 from app.web.documents.shape import Shape, shown_off
-from app.web.request import JSON, ApiRequest, uuid_of
+from app.web.request import JSON, ApiRequest, stored, uuid_of
 
 SHOWN = ReleaseWithChargesOut | ClusterReleaseOut | Shape
 """Whatever a release may be, as it is shown."""
@@ -49,7 +50,8 @@ async def answer_plan(request: ApiRequest, study: str) -> Response:
     """The plan of the question in the query."""
     found = await request.study(study)
     ask, fresh = question_params.read_plan(request.single_query(question_params.REPEATABLE))
-    document = await documents_out.plan(request.api.services, found, ask, fresh=fresh)
+    async with request.work():
+        document = await documents_out.plan(request.api.services, found, ask, fresh=fresh)
     return Response(document.model_dump_json(), media_type=JSON)
 
 
@@ -83,11 +85,12 @@ async def current_statistic(request: ApiRequest, study: StudyPath, statistic: St
     ask = question_params.read_question(request.single_query(question_params.REPEATABLE), statistic=statistic)
     reading = Reading.of(found.definition, ask)
     services, asker = request.api.services, request.principal.token_id
-    answer = await services.answering(found, reading.ask).current(found, reading.ask, asker=asker)
-    body = shown_off(answer.release.body, reading, found.definition)
+    async with request.work():
+        answer = await services.answering(found, reading.ask).current(found, reading.ask, asker=asker)
+        body = await run(shown_off, answer.release.body, reading, found.definition)
     if answer.new_contributions is not None:
         body = with_field(body, "new_contributions", answer.new_contributions)
-    return Response(body, media_type=JSON)
+    return stored(body)
 
 
 @router.post(
@@ -128,12 +131,13 @@ async def make_release(request: ApiRequest, study: StudyPath) -> Response:
     key = await idempotency.idempotency(request)
     reading = Reading.of(found.definition, ask)
     services, asker = request.api.services, request.principal.token_id
-    release = await services.answering(found, reading.ask).release(
-        found, reading.ask, key, asker=asker, allow_worse=allow_worse, fresh=fresh
-    )
+    async with request.work():
+        release = await services.answering(found, reading.ask).release(
+            found, reading.ask, key, asker=asker, allow_worse=allow_worse, fresh=fresh
+        )
+        body = await run(shown_off, release.body, reading, found.definition)
     status = 200 if release.stands else 201
-    body = shown_off(release.body, reading, found.definition)
-    return Response(body, status_code=status, media_type=JSON)
+    return stored(body, status)
 
 
 @router.get(
@@ -144,24 +148,28 @@ async def make_release(request: ApiRequest, study: StudyPath) -> Response:
 async def list_releases(
     request: ApiRequest, study: StudyPath, limit: Limit = 50, cursor: UuidCursor | None = None
 ) -> Response:
-    """A study's releases, newest first."""
+    """A study's releases, newest first; a page ends, with `next_cursor`, before it is over 8 MiB."""
     found = await request.study(study)
-    page = await request.api.services.releases.page(found, limit, cursor)
-    return Response(page_bytes(await _shown(request, page.items), page.next_cursor), media_type=JSON)
+    admin = request.principal.role is Role.ADMIN
+    async with request.work():
+        page = await request.api.services.releases.page(found, limit, cursor, charges=admin)
+        return stored(page_bytes(await _shown(request, page.items), page.next_cursor))
 
 
 @router.get("/releases/{release}", responses={200: {"model": SHOWN}})
 @allow(Role.ANALYSE, Role.ADMIN)
 async def read_release(request: ApiRequest, release: IdPath) -> Response:
     """One release."""
-    found = await request.api.services.releases.get(uuid_of(release, "release"))
-    request.refuse_other_studies(found.study)
-    (shown,) = await _shown(request, [found])
-    return Response(shown, media_type=JSON)
+    async with request.work():
+        found = await request.api.services.releases.get(uuid_of(release, "release"))
+        request.refuse_other_studies(found.study)
+        (shown,) = await _shown(request, [found])
+    return stored(shown)
 
 
 async def _shown(request: ApiRequest, releases: Sequence[StoredRelease]) -> list[bytes]:
     if request.principal.role is not Role.ADMIN:
         return [release.body for release in releases]
     charges = await request.api.services.releases.charges(releases)
-    return [with_charges(release.body, its) for release, its in zip(releases, charges, strict=True)]
+    pairs = zip(releases, charges, strict=True)
+    return [await run(with_charges, release.body, its) for release, its in pairs]

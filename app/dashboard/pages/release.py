@@ -1,6 +1,6 @@
 """One release: its answer, and what else is read off it for nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -8,6 +8,7 @@ from uuid import UUID
 from starlette.responses import Response
 
 from app.core.errors import InvalidRequest, ServiceError
+from app.core.records import CohortCharge
 from app.core.release import StoredRelease
 from app.core.study import Study
 from app.dashboard import forms, label_plots, shape_plots, steps
@@ -18,6 +19,7 @@ from app.dashboard.routing import BOTH, PageRoute
 from app.estimators.interface import NotApplicable
 from app.services.statistics.questions import MEAN
 from app.services.statistics.reading import READ, Reading
+from app.services.work import run
 from app.web import question_params
 from app.web.documents.release import ChargeOut, ReleaseOut
 from app.web.documents.shape import (
@@ -31,6 +33,12 @@ from app.web.documents.study_out import StudyOut
 from app.web.read_off import read_off
 from app.web.request import uuid_of
 
+LABELS = 20
+"""Labels on a page, of a large answer that has several numbers for each."""
+
+CHARGES = 200
+"""Charges on a page."""
+
 
 def address_of(release: UUID, fields: Mapping[str, str]) -> str:
     """The page of a release, with what was asked if that is read off it."""
@@ -43,19 +51,30 @@ def address_of(release: UUID, fields: Mapping[str, str]) -> str:
 async def show(request: PageRequest) -> Response:
     """One release; admins also see what it cost each cohort."""
     services = request.api.services
-    release = await services.releases.get(uuid_of(request.path_params["release"], "release"))
+    first = _first(request)
+    release = await services.releases.part(
+        uuid_of(request.path_params["release"], "release"), first=first, labels=LABELS
+    )
     request.refuse_other_studies(release.study)
-    (charges,) = await services.releases.charges([release]) if request.is_admin else [[]]
+    charges: Sequence[CohortCharge] = ()
+    if request.is_admin:
+        (charges,) = await services.releases.charges([release], most=CHARGES + 1)
     study = await request.study(release.study)
-    shown = published(release)
+    shown = await run(published, release.body)
     sharpened = await steps.steps_of(request, shown)
     fields = forms.given(request.query_params, *READINGS)
     read, refusal = None, None
     if isinstance(shown, ReleaseOut):
         try:
-            read = _read(release, shown, study, fields) if fields else None
+            read = await run(_read, release, shown, study, fields) if fields else None
         except ServiceError as error:
             refusal = error
+    by, groups = getattr(shown, "by", None), getattr(shown, "groups", None)
+
+    def drawn() -> dict[str, Any]:
+        plots = _label_plots(shown, read) | shape_plots.drawn(shown)
+        return plots | {"steps_plot": steps.plot(sharpened)}
+
     return render(
         request,
         "release.html",
@@ -65,13 +84,28 @@ async def show(request: PageRequest) -> Response:
         refusal=refusal,
         fields=fields,
         readings=readings_of(study, shown) if isinstance(shown, ReleaseOut) else (),
-        **_label_plots(shown, read),
+        drawn=drawn,
         steps=sharpened,
-        steps_plot=steps.plot(sharpened),
-        **shape_plots.drawn(shown),
         study=StudyOut.model_validate(study),
-        charges=[ChargeOut.model_validate(row) for row in charges],
+        charges=[ChargeOut.model_validate(row) for row in charges[:CHARGES]],
+        more_charges=len(charges) > CHARGES,
+        first_label=first,
+        labels_in_all=len(study.definition.attributes.labels[by]) if by and groups is not None else 0,
+        labels_shown=len(groups or ()),
+        labels_on_a_page=LABELS,
     )
+
+
+def _first(request: PageRequest) -> int:
+    """The place of the first label on the page, where not all are on it.
+
+    Raises:
+        InvalidRequest: it is none.
+    """
+    text = request.query_params.get("first", "0")
+    if not (text.isascii() and text.isdigit() and len(text) <= 4):
+        raise InvalidRequest.field("first", "must be the place of a label")
+    return int(text)
 
 
 def _read(release: StoredRelease, shown: ReleaseOut, study: Study, fields: Mapping[str, str]) -> ReleaseOut:

@@ -1,7 +1,5 @@
 """How many people, which epsilon or which share a wanted error takes: plans for people who are assumed."""
 
-import asyncio
-
 from starlette.responses import Response
 
 from app.core.errors import ServiceError
@@ -11,6 +9,7 @@ from app.dashboard.rendering import render, status_of
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import BOTH, PageRoute
 from app.services.statistics.sizing import size
+from app.services.work import run
 from app.web.documents.sizing import SizingIn, SizingOut, read_sizing
 
 FIELDS = tuple(SizingIn.model_fields)
@@ -23,7 +22,7 @@ async def show(request: PageRequest) -> Response:
     if fields:
         try:
             sizing = read_sizing(fields)
-            found = SizingOut.of(sizing, await asyncio.to_thread(size, sizing))
+            found = SizingOut.of(sizing, await run(size, sizing))
         except ServiceError as error:
             refusal = error
     return render(

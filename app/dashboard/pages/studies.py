@@ -21,9 +21,10 @@ from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, ANALYST, BOTH, PageRoute, redirect
 from app.services.paging import Page
 from app.services.replies import Idempotency
-from app.services.shapes.shape_questions import COORDINATES, SHARES
-from app.services.statistics.questions import MEAN, Ask
+from app.services.shapes.shape_questions import COORDINATES, SHARES, of_shape
+from app.services.statistics.questions import FOUND, MEAN, RANGE, Ask
 from app.services.statistics.reading import Reading
+from app.services.work import run
 from app.web import documents_out, question_params
 from app.web.documents.figures import EpsilonsOut
 from app.web.documents.lists import is_slug, is_uuid
@@ -105,9 +106,9 @@ async def ask(request: PageRequest) -> Response:
         )
     except ServiceError as refusal:
         return await _page(request, fields, refusal)
-    return redirect(
-        request, address_of(release.id, fields if isinstance(published(release), ReleaseOut) else {})
-    )
+    found = reading.ask.parameters.get(RANGE) == FOUND
+    is_mean = found or not of_shape(study.definition, reading.ask)
+    return redirect(request, address_of(release.id, fields if is_mean else {}))
 
 
 async def close(request: PageRequest) -> Response:
@@ -173,9 +174,9 @@ async def _page(
     point, running, released = await asyncio.gather(
         services.releases.saturation(study),
         services.sessions.page(study, SESSIONS, None),
-        services.releases.page(study, ROWS, cursor),
+        services.releases.page(study, ROWS, cursor, heads=True),
     )
-    releases = [published(release) for release in released.items]
+    releases = await run(lambda: [published(release.body) for release in released.items])
     of_all = [one for one in releases if _is_of_all(one)]
     means = [
         one for one in of_all if isinstance(one, ReleaseOut) and one.measure in (None, fields.get("measure"))
@@ -239,7 +240,7 @@ async def _current(request: PageRequest, study: Study, fields: Mapping[str, str]
     statistic = SHARES if study.definition.of_measure(measure).choices else MEAN
     ask = Reading.of(study.definition, Ask(statistic=statistic, measure=measure)).ask
     release = await request.api.services.answering(study, ask).standing(study, ask)
-    return None if release is None else published(release)
+    return None if release is None else await run(published, release.body)
 
 
 def profile_plot(profile: EpsilonsOut) -> Markup:

@@ -23,6 +23,7 @@ from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_parts import Part, groups_of, mean_estimator, mean_question
 from app.services.shapes.shape_questions import ShapeQuestion
 from app.services.statistics.label_groups import labels_shown
+from app.services.work import checkpoint
 from app.store.bins import ClippedSum
 
 
@@ -156,6 +157,7 @@ class AskedMeans:
 
     def _of_label(self, crowd: ShapeCrowd, asked: Question) -> Sums:
         """The sum of one label; none where the middle of the range would be nearer."""
+        checkpoint()
         groups = groups_of(crowd, self.part)
         try:
             plan = mean_estimator(self.study).plan(groups, replace(asked, people=crowd.people))

@@ -3,10 +3,13 @@
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-from app.core.cohort import Cohort, Group
+from app.core.cohort import Cohort, Cohorts, Group
 from app.core.release import Used
 from app.core.study import StudyDefinition, Trust
 from app.services.shapes.shape_questions import ShapeQuestion
+from app.services.statistics.label_pieces import members_of
+from app.services.statistics.questions import among
+from app.services.work import checkpoint
 from app.sessions.searched import Searched
 
 
@@ -196,9 +199,10 @@ def by_label(
     study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Cohort]
 ) -> list[tuple[ShapeQuestion, ShapeCrowd]]:
     """A question by an attribute as a question for each declared label, and the people who have it."""
+    here = among(study, question.where, cohorts)
     found = []
-    for label in study.attributes.labels[question.by]:
+    for label, places in members_of(study, question.by, Cohorts.of(here)).items():
+        checkpoint()
         own = replace(question, by="", where={**question.where, question.by: label})
-        segments = study.attributes.where(own.where)
-        found.append((own, ShapeCrowd.of([one for one in cohorts if one.segment in segments], own)))
+        found.append((own, ShapeCrowd.of([here[place] for place in places], own)))
     return found

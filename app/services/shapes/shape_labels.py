@@ -45,6 +45,7 @@ from app.services.shapes.one_shape import OneShape, of_crowd
 from app.services.shapes.shape_crowd import ShapeCrowd, by_label
 from app.services.shapes.shape_plans import ShapePlan, added_up, charges_of, refuse_without_people
 from app.services.shapes.shape_questions import ShapeQuestion
+from app.services.work import checkpoint
 
 
 def of_whole(offer: int) -> int:
@@ -229,6 +230,7 @@ def read_off_shares(labels: Sequence[tuple[int, ShapePlan]], people: int, tilt: 
 
 
 def _label(study: StudyDefinition, own: ShapeQuestion, crowd: ShapeCrowd) -> Label:
+    checkpoint()
     try:
         plan = of_crowd(study, own, crowd, int if own.adds_up else of_label)
     except (BudgetExhausted, NotApplicable):

@@ -1,6 +1,5 @@
 """What a question about the distribution would cost, and how accurate it would be; nothing is spent."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -25,6 +24,7 @@ from app.services.statistics.drafting import Newcomers, Planned, PlannedEstimato
 from app.services.statistics.questions import Ask
 from app.services.statistics.reading import Reading
 from app.services.statistics.release_plans import numbered
+from app.services.work import run
 from app.sessions.searched import Searched
 from app.store.database import Connection, Database
 
@@ -59,7 +59,7 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
         return request, now, await request.standing(connection, any_share=True)
 
     request, now, stands = await database.run_tx("plan.profile", body)
-    planned, newcomers, refusal = await asyncio.to_thread(_planned, request, now, reading)
+    planned, newcomers, refusal = await run(_planned, request, now, reading)
     question = request.question
     return Planned(
         share=question.share,

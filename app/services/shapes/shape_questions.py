@@ -71,6 +71,12 @@ ESTIMATORS = {
 }
 """What answers each statistic here."""
 
+MOST_NUMBERS = 10_000
+"""Labels times bins, choices or coordinates of one answer."""
+
+OF_A_DESCRIPTION = 6
+"""Count, mean, standard deviation and quartiles."""
+
 SPREAD = "spread"
 
 _PHRASES = {MEAN: f"a {MEAN} over a range that is found", SHARES: "shares of choices"}
@@ -192,6 +198,28 @@ class ShapeQuestion:
     def adds_up(self) -> bool:
         """Whether, with `by`, the answer for all people is read off the noisy sums of labels."""
         return self.counts_bins or self.estimator in (COVARIANCE, COORDINATES)
+
+    def refuse_too_many_numbers(self, study: StudyDefinition) -> None:
+        """Refuse a new answer that would have too many; one that is stored is still given.
+
+        Raises:
+            InvalidRequest: says how many would do.
+        """
+        numbers = {
+            HISTOGRAM: len(self.starts) + 1,
+            SHARES: len(self.choices),
+            COORDINATES: study.dimension,
+            DESCRIBE: OF_A_DESCRIPTION,
+        }.get(self.estimator, 1)
+        labels = len(study.attributes.labels[self.by]) if self.by else 1
+        if numbers * labels <= MOST_NUMBERS:
+            return
+        fewer = f"at most {MOST_NUMBERS // labels} bins for each would do; or " if self.edges else ""
+        raise InvalidRequest.field(
+            "by",
+            f"has {labels:,} labels of {numbers:,} numbers each, and an answer at most {MOST_NUMBERS:,}: "
+            f"{fewer}ask for one label at a time with where",
+        )
 
     @property
     def statistic(self) -> str:

@@ -33,6 +33,7 @@ from app.services.shapes.shape_steps import ShapeStep, plan_step
 from app.services.statistics import gain, measured
 from app.services.statistics.questions import Ask, among
 from app.services.statistics.release_request import last_size
+from app.services.work import run
 from app.sessions.documents import from_document
 from app.sessions.search import Search
 from app.sessions.searched import Searched
@@ -105,7 +106,12 @@ class ShapeRequest:
         )
 
     async def towards(self, connection: Connection) -> "ShapeRequest":
-        """The request for a certain share, or with a number of people to predict for, as means have them."""
+        """The request for a certain share, or with a number of people to predict for, as means have them.
+
+        Raises:
+            InvalidRequest: a new answer would have too many numbers.
+        """
+        self.question.refuse_too_many_numbers(self.study.definition)
         if not self.compares:
             size = await last_size(connection, self.study, self.question.where)
             return replace(self, question=replace(self.question, last_size=size))
@@ -160,7 +166,8 @@ class ShapeRequest:
         )
         if found is None or not self.is_public:
             return found
-        made = shape_kinds.make(self.study.definition, self.question, await self.profile(connection))
+        rows = await self.profile(connection)
+        made = await run(shape_kinds.make, self.study.definition, self.question, rows)
         now = {} if isinstance(made, FoundPlan) else made.answer({})
         return found if now.items() <= json.loads(found.body).items() else None
 

@@ -43,6 +43,7 @@ from app.services.statistics.label_pieces import labels_of, members_of
 from app.services.statistics.piece_ledger import PieceLedger, PieceStep, check_gain, next_number
 from app.services.statistics.piece_noise import BIN_NOISES, PieceNoise, of_coordinates
 from app.services.statistics.piece_sums import sums_of
+from app.services.work import checkpoint
 
 Reader: TypeAlias = ShapePlan | CoordinatesPlan
 """What reads noisy sums of pieces."""
@@ -106,6 +107,7 @@ class ShapeStep(PieceStep):
         """
 
         def exact(piece: Piece) -> list[int]:
+            checkpoint()
             sums = [0] * len(piece.sums)
             for member in piece.members:
                 # Before the sums by coordinate there is the number of people.
@@ -121,11 +123,12 @@ class ShapeStep(PieceStep):
         """What all pieces say; of a question by an attribute, those of each label besides."""
         groups: list[dict[str, object]] = []
         beside: list[Noisy] = []
+        by_number = {piece.number: piece for piece in pieces}
         for label in self.labels:
+            checkpoint()
             answer = None
             if label.plan is not None:
-                numbers = _numbers(label.pieces)
-                own = [piece for piece in pieces if piece.number in numbers]
+                own = [by_number[piece.number] for piece in label.pieces]
                 if isinstance(label.plan, ShapePlan):
                     drawn = label.plan.beside(own, counts)
                     answer = label.plan.read(*drawn)
@@ -179,10 +182,14 @@ def plan_step(
     labels: list[LabelPieces] = []
     if question.by:
         number = next_number(pieces)
+        kept_of: dict[str, list[Piece]] = {name: [] for name in members}
+        for piece in ledger.kept:
+            kept_of[label_of[piece.number]].append(piece)
         for name, places in members.items():
-            own = [piece for piece in ledger.kept if label_of[piece.number] == name]
-            label = planner.label({**question.where, question.by: name}, here.some(places), own, number)
-            number += max(0, len(label.pieces) - len(own))
+            checkpoint()
+            where = {**question.where, question.by: name}
+            label = planner.label(where, here.some(places), kept_of[name], number)
+            number += max(0, len(label.pieces) - len(kept_of[name]))
             labels.append(label)
         kept = [piece for label in labels for piece in label.pieces]
     else:

@@ -1,6 +1,5 @@
 """Releases of distributions, quantiles and what needs them, on the way of every answer."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
@@ -9,6 +8,7 @@ from app.core.cohort import Cohort
 from app.core.piece import LastStep, Piece
 from app.core.release import Draft
 from app.core.study import Study
+from app.services import work
 from app.services.shapes import shape_kinds
 from app.services.shapes.found_plans import FoundPlan
 from app.services.shapes.shape_drafts import drafted
@@ -55,7 +55,7 @@ class Shapes(Answering[ShapeRequest]):
 
         epoch, rows, searched, best, before, kept = await run("release.cohorts", read)
         with self._observer.step("plan"):
-            step = await asyncio.to_thread(request.step, rows, kept, before)
+            step = await work.run(request.step, rows, kept, before)
         if step is not None:
             if not step.finer and before is not None and before.epoch == epoch:
                 return before.release
@@ -63,11 +63,11 @@ class Shapes(Answering[ShapeRequest]):
             request.check(step.crowd.people, step.crowd.unable, step.interval_width, best)
             counts = await summed_up(run, request, step.used, step.crowd.reported())
             with self._observer.step("draw"):
-                answer, noise, taken = await asyncio.to_thread(step.take, counts)
+                answer, noise, taken = await work.run(step.take, counts)
             draft = drafted(request, step, answer, noise, epoch=epoch, clock=self._clock, taken=taken)
             return draft, replace(request, had=step.had_by_all)
         with self._observer.step("plan"):
-            made = await asyncio.to_thread(shape_kinds.make, study.definition, question, rows, searched)
+            made = await work.run(shape_kinds.make, study.definition, question, rows, searched)
         request.check_read(made)
         crowd = made.crowd
         if request.compares:
@@ -76,7 +76,7 @@ class Shapes(Answering[ShapeRequest]):
         counts = await summed_up(run, request, used, crowd.reported())
         if not isinstance(made, FoundPlan):
             with self._observer.step("draw"):
-                answer = await asyncio.to_thread(made.answer, counts)
+                answer = await work.run(made.answer, counts)
             draft = drafted(
                 request,
                 made,
@@ -87,10 +87,10 @@ class Shapes(Answering[ShapeRequest]):
             )
             return draft, replace(request, had=0)
         with self._observer.step("draw"):
-            found = await asyncio.to_thread(made.find, counts)
+            found = await work.run(made.find, counts)
         sums = await sums_within(run, request, used, found)
         with self._observer.step("draw"):
-            answer = await asyncio.to_thread(made.answer, found, sums)
+            answer = await work.run(made.answer, found, sums)
         draft = drafted(
             request,
             made,

@@ -15,6 +15,7 @@ from app.services.statistics import gain, planning
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.piece_ledger import PieceStep, priced
 from app.services.statistics.questions import Resolved
+from app.services.work import checkpoint
 
 MOST_STEPS = 20
 """Times that people drop out before the rest is not followed."""
@@ -47,6 +48,7 @@ def steps_left(step: PieceStep, cohorts: Sequence[Cohort], share: int) -> int | 
         further = min(MICRO, share + steps * (share - before))
         due = Counter[int]()
         for piece in live:
+            checkpoint()
             finer = priced(replace(piece, share=further - piece.base), step.noise)
             for now, then in zip(piece.members, finer.members, strict=True):
                 due[now.cohort_id] += then.charged - now.charged
@@ -119,6 +121,7 @@ def count_left(
     """
     given = 0
     for _ in range(MOST_STEPS):
+        checkpoint()
         try:
             width, charged = planned(cohorts, best)
         except (NotApplicable, PrivacyRefusal):

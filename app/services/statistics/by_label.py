@@ -34,6 +34,7 @@ from app.services.statistics.piece_noise import NOISES
 from app.services.statistics.questions import Resolved
 from app.services.statistics.steps import Part, Step
 from app.services.statistics.whole_plans import Whole, plan_people, plan_whole
+from app.services.work import checkpoint
 
 
 def plan_by(
@@ -68,6 +69,7 @@ def plan_by(
         kept[label_of[piece.number]].append(piece)
     number, parts = next_number(pieces), []
     for name in names:
+        checkpoint()
         crowd = whole.people.some(study, members[name])
         part = _part(study, ledger, resolved, whole, crowd, name, kept[name], number)
         number += max(0, len(part.pieces) - len(kept[name]))

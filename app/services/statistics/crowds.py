@@ -148,12 +148,7 @@ def _grouped(
 
 def _labels(study: StudyDefinition, by: str, cohorts: Cohorts) -> Sequence[int]:
     """The number of each cohort's label."""
-    numbers = {
-        segment: number
-        for number, label in enumerate(study.attributes.labels[by])
-        for segment in study.attributes.where({by: label})
-    }
-    return [numbers[segment] for segment in cohorts.column("segment")]
+    return list(map(study.attributes.places(by).__getitem__, cohorts.column("segment")))
 
 
 def _added_up(places: Sequence[int], values: Sequence[int], size: int) -> list[int]:

@@ -10,11 +10,10 @@ from app.core.study import StudyDefinition
 
 def members_of(study: StudyDefinition, by: str, people: Cohorts) -> dict[str, list[int]]:
     """The places of the cohorts that have each declared label."""
-    labels = study.attributes.labels[by]
-    label_of = {segment: label for label in labels for segment in study.attributes.where({by: label})}
+    labels, number_of = study.attributes.labels[by], study.attributes.places(by)
     members: dict[str, list[int]] = {label: [] for label in labels}
     for place, segment in enumerate(people.column("segment")):
-        members[label_of[segment]].append(place)
+        members[labels[number_of[segment]]].append(place)
     return members
 
 

@@ -141,6 +141,7 @@ class PieceLedger:
         finer, closed: Numbers of those that are refined, and of those that can be refined no more.
         joining: What each cohort that joins a new piece may be charged, by its id.
         unable: The people of each cohort that cannot pay, by its id.
+        taking_part: Ids of the cohorts that are in a piece, or join one.
     """
 
     def __init__(
@@ -159,11 +160,7 @@ class PieceLedger:
         self.paid, self.given = in_all(pieces, charged), in_all(pieces, given)
         self.kept, settled, self.finer, self.closed = self._refine()
         self.joining, self.unable = self._joining(settled)
-
-    @property
-    def taking_part(self) -> Set[int]:
-        """Ids of the cohorts that are in a piece, or join one."""
-        return self.joining.keys() | self.paid.keys()
+        self.taking_part: Set[int] = self.joining.keys() | self.paid.keys()
 
     @property
     def left_out(self) -> int:

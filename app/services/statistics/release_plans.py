@@ -1,6 +1,5 @@
 """What a question would cost and how accurate its answer would be; nothing is spent."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -18,6 +17,7 @@ from app.services.statistics.questions import Ask
 from app.services.statistics.reading import Reading
 from app.services.statistics.release_request import ReleaseRequest, Situation
 from app.services.statistics.steps import Step
+from app.services.work import run
 from app.store.database import Connection, Database
 
 
@@ -56,11 +56,9 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
         if name == registry.AUTO
         else [registry.get(name, definition.relation, definition.noise)]
     )
-    planned = [
-        entry for one in estimators if (entry := await asyncio.to_thread(_plan, request, now, one, reading))
-    ]
+    planned = [entry for one in estimators if (entry := await run(_plan, request, now, one, reading))]
     # Steps are chosen by what they come to at share 1, others by the answer itself.
-    taken = await asyncio.to_thread(_step, request, now) if len(planned) > 1 else None
+    taken = await run(_step, request, now) if len(planned) > 1 else None
     planned.sort(
         key=lambda entry: (
             taken is not None and entry.estimator != taken.estimator.name,
@@ -74,9 +72,9 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
         assumption=None if request.resolved.tilt is None else assumption(request.resolved.tilt),
         stands=stands,
         free=free,
-        newcomers=await asyncio.to_thread(_newcomers, request, now, reading),
+        newcomers=await run(_newcomers, request, now, reading),
         estimators=[replace(entry, chosen=place == 0) for place, entry in enumerate(planned)],
-        refusal=None if planned else await asyncio.to_thread(_refusal, request, now),
+        refusal=None if planned else await run(_refusal, request, now),
     )
 
 

@@ -1,8 +1,8 @@
 """Plans and releases of means, on the way of every answer (`app.services.statistics.answering`)."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 from uuid import UUID
 
 from app.core.clock import Clock
@@ -10,6 +10,7 @@ from app.core.errors import NotFound
 from app.core.records import CohortCharge
 from app.core.release import Draft, StoredRelease
 from app.core.study import Relation, Study
+from app.services import work
 from app.services.observer import Observer
 from app.services.paging import Page, decode_cursor, page_of
 from app.services.replies import Replies
@@ -20,10 +21,25 @@ from app.services.statistics.questions import Ask
 from app.services.statistics.release_plans import plan
 from app.services.statistics.release_request import ReleaseRequest, Situation
 from app.services.statistics.saturation import Saturation
-from app.store import cohorts, combined
+from app.store import cohorts, combined, release_lists
 from app.store import releases as store
 from app.store.combined import Sources
 from app.store.database import Connection, Database, Run
+
+MOST_BYTES = 8 * 1024 * 1024
+"""Bytes of the documents on a page of a list, but for one that is larger by itself."""
+
+MOST_READ = 64 * 1024 * 1024
+"""The same of documents that the database reads, to show no labels of them."""
+
+MOST_WHOLE = 1024 * 1024
+"""Bytes of a document up to which a page shows all of its labels."""
+
+CHARGE_BYTES = 200
+"""Bytes that a charge adds to a document."""
+
+SEVERAL_NUMBERS = ("histogram", "shares", "coordinates", "describe")
+"""Estimators whose answers have several numbers for each label."""
 
 
 class Releases(Answering[ReleaseRequest]):
@@ -58,26 +74,76 @@ class Releases(Answering[ReleaseRequest]):
             raise NotFound("there is no such release")
         return release
 
-    async def page(self, study: Study, limit: int, cursor: str | None) -> Page[StoredRelease]:
-        """A study's releases, newest first."""
-        before = decode_cursor(cursor, UUID, None)
-        releases = await self._database.run_tx(
-            "release.page",
-            lambda c: store.page_releases(c, study.id, before=before, limit=limit + 1),
+    async def part(self, release_id: UUID, *, first: int, labels: int) -> StoredRelease:
+        """A committed release as a page shows it: of a large one some labels only.
+
+        Args:
+            release_id: The release.
+            first: Place of the first label.
+            labels: How many of them, of an answer that has several numbers for each.
+
+        Raises:
+            NotFound: there is none.
+        """
+        release = await self._database.run_tx(
+            "release.part",
+            lambda c: release_lists.read_part(
+                c,
+                release_id,
+                estimators=SEVERAL_NUMBERS,
+                most=MOST_WHOLE,
+                first=first,
+                last=first + labels - 1,
+            ),
         )
-        return page_of(releases, limit, lambda release: str(release.id), behind=before)
+        if release is None:
+            raise NotFound("there is no such release")
+        return release
+
+    async def page(
+        self, study: Study, limit: int, cursor: str | None, *, heads: bool = False, charges: bool = False
+    ) -> Page[StoredRelease]:
+        """A study's releases, newest first: as many as are asked for, if their documents are not too large.
+
+        Args:
+            study: The study.
+            limit: Most of them.
+            cursor: Behind which one it begins.
+            heads: Without what large answers say of labels.
+            charges: Whether they are shown with what they charged each cohort.
+        """
+        before = decode_cursor(cursor, UUID, None)
+
+        async def body(connection: Connection) -> Page[StoredRelease]:
+            sizes = await release_lists.page_releases(
+                connection, study.id, before=before, limit=limit + 1, charges=charges
+            )
+            sums = accumulate(size.bytes + size.charges * CHARGE_BYTES for size in sizes)
+            # The first one is shown however large it is.
+            most = MOST_READ if heads else MOST_BYTES
+            fitting = max(1, sum(sum_ <= most for sum_ in sums))
+            page = page_of(sizes, min(limit, fitting), lambda size: str(size.id), behind=before)
+            ids = [size.id for size in page.items]
+            releases = await release_lists.read_releases(connection, ids, heads=heads)
+            return Page(items=releases, next_cursor=page.next_cursor)
+
+        return await self._database.run_tx("release.page", body)
 
     async def steps(self, release_id: UUID, most: int) -> list[StoredRelease]:
         """The newest steps of the shares of a release's question, the oldest of them first."""
         found = await self._database.run_tx(
-            "release.steps", lambda c: store.read_steps(c, release_id, limit=most)
+            "release.steps", lambda c: release_lists.read_steps(c, release_id, limit=most)
         )
         return found[::-1]
 
-    async def charges(self, releases: Sequence[StoredRelease]) -> list[list[CohortCharge]]:
-        """What each of these releases cost each cohort; for admins."""
+    async def charges(
+        self, releases: Sequence[StoredRelease], *, most: int | None = None
+    ) -> list[list[CohortCharge]]:
+        """What each of these releases cost each cohort; for admins. At most `most` lines in all."""
         ids = [release.id for release in releases]
-        charges = await self._database.run_tx("release.charges", lambda c: store.read_charges(c, ids))
+        charges = await self._database.run_tx(
+            "release.charges", lambda c: release_lists.read_charges(c, ids, most=most)
+        )
         return [charges[release] for release in ids]
 
     async def saturation(self, study: Study) -> int | None:
@@ -116,7 +182,7 @@ class Releases(Answering[ReleaseRequest]):
             return drafting.combined(study, resolved, found, read, epoch=now.epoch, clock=self._clock)
 
         with self._observer.step("plan"):
-            draft = await asyncio.to_thread(made)
+            draft = await work.run(made)
         release = await self._publish(run, draft, request)
         best = await run("release.known", lambda c: self._known(c, request, any_share=True))
         # Whichever is best: this request made the combination, or it did not.
@@ -133,7 +199,7 @@ class Releases(Answering[ReleaseRequest]):
 
         now = await run("release.cohorts", body)
         with self._observer.step("plan"):
-            step = await asyncio.to_thread(now.step, request) if request.by_steps else None
+            step = await work.run(now.step, request) if request.by_steps else None
         if step is not None:
             if not step.finer and now.before is not None and now.before.epoch == now.epoch:
                 return now.before.release
@@ -141,7 +207,7 @@ class Releases(Answering[ReleaseRequest]):
             width = planning.interval_width(definition, step.plan)
             request.check(step.people, step.left_out, width, now.best)
             with self._observer.step("draw"):
-                draft = await asyncio.to_thread(
+                draft = await work.run(
                     drafting.next_step,
                     study,
                     resolved,
@@ -153,12 +219,12 @@ class Releases(Answering[ReleaseRequest]):
             return draft, replace(request, use=request.use and replace(request.use, share=step.share_used))
         people, question = now.people, now.question
         with self._observer.step("plan"):
-            estimator, plan, question = await asyncio.to_thread(
+            estimator, plan, question = await work.run(
                 planning.choose, definition, people, resolved, question
             )
         request.check(people.people, people.left_out, planning.interval_width(definition, plan), now.best)
         with self._observer.step("draw"):
-            draft = await asyncio.to_thread(
+            draft = await work.run(
                 drafting.answer,
                 study,
                 resolved,

@@ -69,6 +69,7 @@ from app.services.statistics.piece_noise import NOISES, PieceNoise
 from app.services.statistics.piece_sums import sums_of
 from app.services.statistics.questions import Resolved
 from app.services.statistics.whole_plans import Whole, plan_whole, weights_of
+from app.services.work import checkpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,7 +267,8 @@ def take(step: Step, cohorts: Sequence[Cohort]) -> tuple[Conclusion, Taken]:
     pieces, taken = step.draw(exact)
     conclusion = read(step.plan, pieces, cohorts)
     if step.parts:
-        labels = [_of_label(part, pieces) for part in step.parts]
+        by_number = {piece.number: piece for piece in pieces}
+        labels = [_of_label(part, by_number) for part in step.parts]
         groups = labels_shown(labels, conclusion)
         conclusion = replace(conclusion, details={**conclusion.details, "groups": groups})
     return conclusion, taken
@@ -287,13 +289,15 @@ def read(plan: Plan, pieces: Sequence[Piece], cohorts: Sequence[Cohort]) -> Conc
     )
 
 
-def _of_label(part: Part, pieces: Sequence[Piece]) -> tuple[Mapping[str, str], int, int, Conclusion | None]:
+def _of_label(
+    part: Part, pieces: Mapping[int, Piece]
+) -> tuple[Mapping[str, str], int, int, Conclusion | None]:
     """Condition, people, those who are left out, and the answer of one label."""
+    checkpoint()
     people = sum(part.cohorts.column("count"))
     if part.plan is None:
         return part.where, people, people, None
-    own = {piece.number for piece in part.pieces}
-    found = read(part.plan, [piece for piece in pieces if piece.number in own], part.cohorts)
+    found = read(part.plan, [pieces[piece.number] for piece in part.pieces], part.cohorts)
     return part.where, people, part.left_out + part.silent, found
 
 

@@ -15,7 +15,7 @@ from app.services.statistics.drafting import Newcomers, Planned, PlannedEstimato
 from app.services.statistics.questions import FOUND, RANGE, SD, VARIANCE
 from app.services.statistics.reading import Reading
 from app.web.documents.release import IntervalOut
-from app.web.documents.shape import published, shown_off
+from app.web.documents.shape import shown_off
 from app.web.documents.types import EpsilonOut, Mu2Out, TiltOut, WireOut
 
 
@@ -240,22 +240,21 @@ def _standing(planned: Planned, reading: Reading, study: StudyDefinition) -> Sta
     """What stands, read from its stored bytes."""
     if planned.stands is None:
         return None
-    release: Any = published(planned.stands)
+    release: Any = json.loads(planned.stands.body)
     try:
         said: Any = json.loads(shown_off(planned.stands.body, reading, study))
     except NotApplicable:
         said = {}
     interval = said.get("interval") and IntervalOut.model_validate(said["interval"])
-    parameters = release.parameters
-    share = getattr(release, "share", None)
+    share = release.get("share")
     return StandingOut(
-        release=release.id,
-        share=parameters.get("share") if share is None else share,
+        release=planned.stands.id,
+        share=release["parameters"].get("share") if share is None else share,
         estimate=said.get("estimate"),
         interval=interval,
         half_width=interval and (interval.upper - interval.lower) / 2,
-        people=getattr(release, "people", None),
-        created_at=release.created_at,
+        people=release.get("people"),
+        created_at=planned.stands.created_at,
     )
 
 
