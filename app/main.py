@@ -169,11 +169,13 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
         await stack.enter_async_context(services.replies.purged())
 
         async def check_ready() -> None:
-            revisions, unsafe = await database.ping()
-            if list(revisions) != [head]:
+            condition = await database.ping()
+            if list(condition.revisions) != [head]:
                 raise Unavailable("The database has another schema than this version of the service.")
-            if unsafe and not settings.allow_unsafe_database:
-                raise Unavailable(unsafe_words(unsafe))
+            if condition.unsafe and not settings.allow_unsafe_database:
+                raise Unavailable(unsafe_words(condition.unsafe))
+            if condition.full:
+                raise Unavailable("The disk of the database is full.")
             await services.require_subject_key()
 
         work = Work(

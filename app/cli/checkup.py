@@ -99,32 +99,33 @@ def check_settings(settings: Settings) -> Line:
 
 
 async def check_database(settings: Settings, url: str, backups: Path | None) -> list[Line]:
-    """Everything that takes a database; no more than the first line where there is none."""
+    """Everything that takes a database; no more than the first lines, and the disk, where there is none."""
     try:
         revision = await current_revision(url)
     except DatabaseUnreachable as error:
         remedy = "start it, or correct DITHER_DATABASE_URL; its own log says more"
-        return [Line("database", State.FAILURE, str(error), remedy)]
+        return [Line("database", State.FAILURE, str(error), remedy), check_disk(settings)]
     except SchemaMismatch as error:
-        return [Line("database", State.FAILURE, str(error), "upgrade PostgreSQL")]
+        remedy = "let DITHER_DATABASE_URL name a database of which this is not so"
+        return [Line("database", State.FAILURE, str(error), remedy), check_disk(settings)]
     async with Database.open(url, pool_size=1) as database:
         lines = [await _durable(url), _schema(revision)]
         if lines[-1].state is State.FAILURE:
-            return lines
+            return [*lines, check_disk(settings)]
         try:
-            await database.ping()
+            condition = await database.ping()
             facts = await _facts(database)
             head = await Ledger(database).head()
         except ServiceError as error:
             remedy = "look into the log of PostgreSQL; the service needs the primary"
             others = [line for line in lines if line.check != "database"]
-            return [*others, Line("database", State.FAILURE, error.detail, remedy)]
+            return [*others, Line("database", State.FAILURE, error.detail, remedy), check_disk(settings)]
     now = SystemClock().now()
     return [
         *lines,
         _subject_key(settings, facts.subject_key),
         _clock(facts.apart),
-        _disk(settings.data_dir, facts.server),
+        check_disk(settings, facts.server, full=condition.full),
         _replicas(facts.server, facts.standbys),
         _audit(head.last_audit, now),
         _backup(backups, now),
@@ -190,16 +191,27 @@ def _clock(apart: timedelta) -> Line:
     return Line("clock", state, found, remedy)
 
 
-def _disk(data_dir: Path | None, server: ServerFacts) -> Line:
-    size = f"the database has {server.bytes / 2**20:,.0f} MiB"
-    if data_dir is None or not data_dir.exists():
-        return Line("disk", State.OK, f"{size}; no data directory here, so watch the disk of its server")
-    free = shutil.disk_usage(data_dir).free
-    state = State.OK
-    if free < DISK_WARNING:
-        state = State.FAILURE if free < DISK_FAILURE else State.WARNING
-    remedy = "" if state is State.OK else "make room: without it, requests are answered 503"
-    return Line("disk", state, f"{free / 2**20:,.0f} MiB free in {data_dir}; {size}", remedy)
+def check_disk(settings: Settings, server: ServerFacts | None = None, *, full: bool = False) -> Line:
+    """The disk of the data directory, and that of the database.
+
+    Args:
+        settings: Say where the data directory is.
+        server: What the database's server says; None where it says nothing.
+        full: Whether the database could not write to its disk.
+    """
+    size = "" if server is None else f"; the database has {server.bytes / 2**20:,.0f} MiB"
+    remedy = "make room: without it, requests are answered 503"
+    data_dir = settings.data_dir
+    found, state = "no data directory here, so watch the disk of the database's server", State.OK
+    if data_dir is not None and data_dir.exists():
+        free = shutil.disk_usage(data_dir).free
+        found = f"{free / 2**20:,.0f} MiB free in {data_dir}"
+        if free < DISK_WARNING:
+            state = State.FAILURE if free < DISK_FAILURE else State.WARNING
+    if full and state is not State.FAILURE:
+        place = "" if server is None or server.directory is None else f" with {server.directory}"
+        found, state = f"the disk of the database's server{place} is full", State.FAILURE
+    return Line("disk", state, found + size, "" if state is State.OK else remedy)
 
 
 def check_entropy() -> Line:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli.checkup import Line, State, check_database, check_entropy, check_settings
+from app.cli.checkup import Line, State, check_database, check_disk, check_entropy, check_settings
 from app.cli.common import (
     AsJson,
     CommandFailed,
@@ -63,4 +63,4 @@ def _checks(data_dir: Path | None, backups: Path | None) -> list[Line]:
             return [*lines, *asyncio.run(check_database(settings, url, backups))]
     except (CommandFailed, EmbeddedPostgresError) as error:
         remedy = "where there is none, dither serve makes one; postgres/log in the data directory says more"
-        return [*lines, Line("database", State.FAILURE, str(error), remedy)]
+        return [*lines, Line("database", State.FAILURE, str(error), remedy), check_disk(settings)]

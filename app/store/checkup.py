@@ -18,6 +18,7 @@ class ServerFacts:
         awaited: `synchronous_standby_names`; empty where a commit waits for no copy.
         connections: The most that it takes.
         bytes: Size of this database.
+        directory: Where its data are, on its own machine; None where this role may not see it.
     """
 
     now: datetime
@@ -26,6 +27,7 @@ class ServerFacts:
     awaited: str
     connections: int
     bytes: int
+    directory: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +51,9 @@ READ_SERVER = Sql.of(ServerFacts)("""
     SELECT clock_timestamp() AS now, current_setting('server_version') AS version,
            pg_is_in_recovery() AS is_standby, current_setting('synchronous_standby_names') AS awaited,
            CAST(current_setting('max_connections') AS integer) AS connections,
-           pg_database_size(current_database()) AS bytes
+           pg_database_size(current_database()) AS bytes,
+           CASE WHEN pg_has_role(current_user, 'pg_read_all_settings', 'MEMBER')
+                THEN current_setting('data_directory') END AS directory
 """)
 
 READ_STANDBYS = Sql.of(Standby)("""

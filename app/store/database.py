@@ -1,8 +1,9 @@
 """The one way into the database: a named transaction, retried where the database asks for it."""
 
 import asyncio
+import math
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol, Self, TypeVar
 from urllib.parse import urlencode
@@ -17,6 +18,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.util import greenlet_spawn
 
 from app.core.errors import InternalFault, Unavailable
+from app.store.condition import BACKEND, POOLED, Condition, look_at
 from app.store.sql import Connection as Connection
 from app.store.sql import Row, Sql, driver
 
@@ -30,6 +32,13 @@ NOT_CONNECTED = AsyncAdapt_asyncpg_dbapi.Error
 
 BROKEN = (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 """What the driver raises on a connection that breaks; the last where it breaks between two messages."""
+
+SHARED_SESSION = frozenset({"26000", "42P05"})
+"""A prepared statement is unknown, or known already: the connection has another session of the server than
+the one that prepared it."""
+
+SHARED_SECONDS = 60.0
+"""How long the database counts as shared after such a failure: an idle connection may look well."""
 
 NO_ROOM = "53"
 """Class of states of a server without disk, memory or connections to spare: it may have them again later."""
@@ -59,25 +68,14 @@ APPLICATION = "dither"
 MIGRATION_LOCK = 0x64697468
 """Advisory lock: alone by who migrates, shared by every transaction that knows the schema it works on."""
 
-DURABLE = ("fsync", "full_page_writes", "synchronous_commit")
-"""Settings of PostgreSQL without which a commit that was acknowledged may be lost in a crash."""
-
-READ_UNSAFE = Sql.of(str)("""
-    SELECT name FROM unnest(CAST(:names AS text[])) AS name WHERE current_setting(name) = 'off' ORDER BY name
-""")
-
-READ_ONLY = Sql.of(bool)("SELECT current_setting('transaction_read_only') = 'on'")
-
-READ_SCHEMA = Sql.of(str)("SELECT version_num FROM alembic_version")
+PLANNER = "SELECT pg_backend_pid() FROM set_config('enable_mergejoin', 'off', false)"
+"""What every connection begins with; it says which process of the server it has. Until PostgreSQL has
+statistics of a fold's new cohorts, it would join people and cohorts by merging them on two columns of their
+key, which compares each person with each cohort of an epoch: a minute for 100,000 people in 4,500 cohorts.
+Hashing the whole key takes a tenth of a second."""
 
 
-PLANNER = "SET enable_mergejoin = off"
-"""What every connection begins with. Until PostgreSQL has statistics of a fold's new cohorts, it would join
-people and cohorts by merging them on two columns of their key, which compares each person with each cohort of
-an epoch: a minute for 100,000 people in 4,500 cohorts. Hashing the whole key takes a tenth of a second."""
-
-
-def async_url(url: str) -> URL:
+def async_url(url: str | URL) -> URL:
     """Any postgresql:// URL, for the asyncpg driver.
 
     libpq's `host=/directory` for a Unix socket is understood, and its parameters for TLS: the driver reads
@@ -99,12 +97,12 @@ def open_engine(url: str, **options: Any) -> AsyncEngine:
     """
     engine = create_async_engine(async_url(url), isolation_level="AUTOCOMMIT", **options)
 
-    async def prepare(session: asyncpg.Connection) -> None:
+    async def prepare(session: asyncpg.Connection) -> int:
         await session.set_type_codec("numeric", schema="pg_catalog", encoder=str, decoder=int, format="text")
-        await session.execute(PLANNER)
+        return int(await session.fetchval(PLANNER))
 
-    def begin(connection: AsyncAdapt_asyncpg_connection, _: object) -> None:
-        connection.run_async(prepare)
+    def begin(connection: AsyncAdapt_asyncpg_connection, record: ConnectionPoolEntry) -> None:
+        record.info[BACKEND] = connection.run_async(prepare)
 
     event.listen(engine.sync_engine, "connect", begin)
     return engine
@@ -141,6 +139,7 @@ class Database:
     def __init__(self, engine: AsyncEngine, schema: str | None = None) -> None:
         self._engine = engine
         self._lost = 0.0
+        self._shared = -math.inf
         event.listen(engine.sync_engine, "checkout", self._require_fresh)
         # In the message that begins a transaction: no round trip of its own. A division by zero refuses it.
         self._check = (
@@ -236,19 +235,24 @@ class Database:
         Raises:
             Unavailable: as for `run_tx`.
         """
+        return await self._alone(name, lambda session, _: statement.fetch(session, given))
 
-        async def alone() -> list[Row]:
+    async def _alone(
+        self, name: str, work: Callable[[asyncpg.Connection, Mapping[str, Any]], Awaitable[Result]]
+    ) -> Result:
+        """Work on a connection, and what is known of it, outside of a transaction."""
+
+        async def alone() -> Result:
             checked_out = await self._engine.raw_connection()
             session: asyncpg.Connection = checked_out.driver_connection
             try:
-                rows = await statement.fetch(session, given)
+                return await work(session, checked_out.info)
             except BaseException as error:
                 if session.is_closed() or isinstance(error, BROKEN):
                     checked_out.invalidate()
                 raise
             finally:
                 await greenlet_spawn(checked_out.close)
-            return rows
 
         return await self._retried(name, alone)
 
@@ -271,6 +275,9 @@ class Database:
                     raise Unavailable(f"the database failed within {name}") from error
                 if sql_state(error) in STOPPED:
                     raise Unavailable(f"the database stopped {name}, which took too long") from error
+                if sql_state(error) in SHARED_SESSION:
+                    self._shared = time.monotonic()
+                    raise Unavailable(f"no {name}: {POOLED}") from error
                 if (sql_state(error) or "").startswith(NO_ROOM):
                     raise Unavailable(f"the database has no room for {name}") from error
                 if isinstance(error, DBAPIError):
@@ -287,30 +294,23 @@ class Database:
         if record.info.setdefault("opened", time.monotonic()) < self._lost:
             raise DisconnectionError
 
-    async def ping(self) -> tuple[Sequence[str], Sequence[str]]:
-        """The applied schema revisions, and what a crash could undo (`unsafe_settings`).
+    async def ping(self) -> Condition:
+        """How the database is.
 
         Raises:
-            Unavailable: the database does not answer, or takes no changes, as a standby does.
+            Unavailable: it does not answer, takes no changes, as a standby does, or its sessions are given
+                away by a pooler.
         """
         try:
-            [read_only] = await self.fetch("ping", READ_ONLY)
-            unsafe = await self.fetch("ping", READ_UNSAFE, names=DURABLE)
-            revisions = await self.fetch("ping", READ_SCHEMA)
+            condition = await self._alone("ping", look_at)
         except (Unavailable, SQLAlchemyError) as error:
             raise Unavailable("the database does not answer") from error
-        if read_only:
+        if condition.shared or time.monotonic() - self._shared < SHARED_SECONDS:
+            raise Unavailable(POOLED)
+        if condition.read_only:
             self._lost = time.monotonic()
             raise Unavailable("the database is read-only")
-        return revisions, unsafe
-
-
-async def unsafe_settings(connection: Connection) -> list[str]:
-    """Those of `DURABLE` that are off in this very session: a crash could undo what was committed.
-
-    Roles and databases have settings of their own, so the server's configuration would not tell.
-    """
-    return await READ_UNSAFE.all(connection, names=DURABLE)
+        return condition
 
 
 def is_disconnect(error: DBAPIError | asyncpg.PostgresError) -> bool:

@@ -13,16 +13,24 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, text
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import URL, Connection, text
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 
 from app.core.errors import SchemaMismatch
-from app.store.database import MIGRATION_LOCK, async_url, unsafe_settings
+from app.store.condition import POOLED, READ_BACKEND, unsafe_settings
+from app.store.database import MIGRATION_LOCK, SHARED_SESSION, async_url, sql_state
 from app.store.partitions import partition
+from app.store.sql import Sql
 
 MINIMUM_SERVER_VERSION = 15
+
+ENCODING = "UTF8"
+"""The only encoding in which a database can keep every text that requests may have."""
+
+
+READ_ENCODING = Sql.of(str)("SELECT current_setting('server_encoding')")
 
 
 class DatabaseUnreachable(SchemaMismatch):
@@ -76,7 +84,7 @@ async def current_revision(url: str) -> str | None:
 
     Raises:
         DatabaseUnreachable: no connection.
-        SchemaMismatch: the server is too old.
+        SchemaMismatch: it is none that the service works on (`_check_server`).
     """
     async with _connection(url) as connection:
         return await _checked_revision(connection)
@@ -142,10 +150,11 @@ async def upgrade(url: str, *, partitions: int | None = None) -> Migration:
         SchemaMismatch: the database cannot be reached, is too old, has an unknown revision, or cannot be
             partitioned.
     """
+    async with _connection(url) as connection:
+        await _check_server(connection)
     engine = create_async_engine(async_url(url), poolclass=NullPool)
     try:
         async with engine.connect() as connection:
-            await _check_server(connection)
             # Services that start together take turns; this also keeps Alembic's global state to one of them.
             await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
             before = await connection.run_sync(_revision)
@@ -163,19 +172,22 @@ async def upgrade(url: str, *, partitions: int | None = None) -> Migration:
 
 
 @asynccontextmanager
-async def _connection(database: str | AsyncEngine) -> AsyncIterator[AsyncConnection]:
-    """One connection, closed afterwards; that of a pool goes back to it.
+async def _connection(database: str | URL | AsyncEngine) -> AsyncIterator[AsyncConnection]:
+    """One connection without transactions, closed afterwards; that of a pool goes back to it.
 
     Raises:
         DatabaseUnreachable: none is to be had, or it breaks.
+        SchemaMismatch: it is a pooler's, which gives its session away.
     """
     engine = database
-    if isinstance(engine, str):
-        engine = create_async_engine(async_url(engine), poolclass=NullPool)
+    if isinstance(engine, str | URL):
+        engine = create_async_engine(async_url(engine), poolclass=NullPool, isolation_level="AUTOCOMMIT")
     try:
         async with engine.connect() as connection:
             yield connection
     except (OSError, SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        if isinstance(error, DBAPIError | asyncpg.PostgresError) and sql_state(error) in SHARED_SESSION:
+            raise SchemaMismatch(POOLED) from error
         raise DatabaseUnreachable(f"the database cannot be used: {_reason(error)}") from error
     finally:
         if engine is not database:
@@ -193,11 +205,26 @@ async def _check_durable(connection: AsyncConnection) -> None:
 
 
 async def _check_server(connection: AsyncConnection) -> None:
+    """Refuse a server that the service cannot work on.
+
+    Sessions are looked at from two connections: a pooler that has one session of the server for both gives
+    them the same, one that has several gives the second connection another one each time.
+    """
     version = connection.dialect.server_version_info
     if version is not None and int(version[0]) < MINIMUM_SERVER_VERSION:
         raise SchemaMismatch(
             f"PostgreSQL {MINIMUM_SERVER_VERSION} or newer is needed, this is {'.'.join(map(str, version))}"
         )
+    encoding = await READ_ENCODING.one(connection)
+    if encoding != ENCODING:
+        raise SchemaMismatch(
+            f"the database keeps text as {encoding}, which cannot hold all of it: "
+            f"make one with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
+        )
+    async with _connection(connection.engine.url) as other:
+        first, second, again = [await READ_BACKEND.one(one) for one in (connection, other, other)]
+    if first == second or second != again:
+        raise SchemaMismatch(POOLED)
 
 
 def _upgrade(connection: Connection) -> None:

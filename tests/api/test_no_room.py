@@ -1,14 +1,25 @@
 """A database or a machine without room or time: 503, and everything goes on when there is room again."""
 
+import asyncio
+import json
+import os
+import shutil
+import subprocess
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
 
+from app.postgres.embedded import EmbeddedPostgres
 from app.services.contributing.batches import BatchReader
-from tests.api.service import VALUE, Service, assert_problem
+from app.store import condition, migrate
+from tests.api.service import VALUE, Service, assert_problem, open_service
+from tests.cli.conftest import dither as dither
+from tests.support.databases import scratch_directory
 
 
 @asynccontextmanager
@@ -44,6 +55,54 @@ async def test_a_full_disk_or_a_limit_of_the_server_is_a_503_and_passes(service:
         assert_problem(batch, "unavailable", 503)
         assert await service.rows() == before
     assert (await service.call("POST", path, "contribute", json=VALUE)).status_code == 201
+
+
+NO_SPACE = "DO $$ BEGIN RAISE EXCEPTION 'no space left on device' USING ERRCODE = '53100'; END $$"
+"""What the server says on a full disk."""
+
+
+async def test_a_service_whose_disk_is_full_is_not_ready(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await service.call("GET", "/health/ready")).status_code == 200
+    with monkeypatch.context() as patch:
+        patch.setattr(condition, "SPILL", NO_SPACE)
+        problem = assert_problem(await service.call("GET", "/health/ready"), "unavailable", 503)
+        assert "disk" in problem["detail"]
+        assert (await service.call("GET", "/metrics")).text.count("dither_up 0.0") == 1
+        assert (await service.call("GET", "/health/live")).status_code == 200
+    assert (await service.call("GET", "/health/ready")).status_code == 200
+
+
+@pytest.fixture
+def small_disk() -> Iterator[Path]:
+    """A directory on a disk of its own, in memory; where none can be mounted, the test is skipped."""
+    with scratch_directory() as directory:
+        mount = ["mount", "-t", "tmpfs", "-o", "size=160m,mode=711", "tmpfs", str(directory)]
+        if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+            pytest.skip("this takes root, and leave to mount")
+        try:
+            yield directory
+        finally:
+            subprocess.run(["umount", "--lazy", directory], check=True)
+
+
+@pytest.mark.system
+async def test_a_full_disk_is_seen_and_named(small_disk: Path, dither: Any) -> None:
+    with EmbeddedPostgres(small_disk) as embedded:
+        await migrate.upgrade(embedded.url)
+        async with open_service(embedded.url) as service:
+            assert (await service.call("GET", "/health/ready")).status_code == 200
+            filler = small_disk / "filler"
+            filler.write_bytes(b"x" * (shutil.disk_usage(small_disk).free - 2**18))
+            problem = assert_problem(await service.call("GET", "/health/ready"), "unavailable", 503)
+            assert "disk" in problem["detail"]
+            found = await asyncio.to_thread(dither, "doctor", "--data-dir", str(small_disk), "--json")
+            [disk] = [line for line in json.loads(found.output)["checks"] if line["check"] == "disk"]
+            assert disk["state"] == "failure"
+            assert str(small_disk) in disk["found"]
+            filler.unlink()
+            assert (await service.call("GET", "/health/ready")).status_code == 200
 
 
 @asynccontextmanager

@@ -4,7 +4,8 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,12 +13,18 @@ from typing import Any
 
 import asyncpg
 import pytest
+from sqlalchemy import make_url
 
 from app.cli import checkup
 from app.core.clock import SystemClock
 from app.core.errors import InternalFault
 from app.services.subjects import SubjectKey
+from app.settings import Settings
+from app.store import condition
 from app.store.checkup import ServerFacts, Standby
+from tests.api.test_no_room import NO_SPACE
+from tests.support.live import free_port
+from tests.support.pgbouncer import pgbouncer
 
 KEY = "5a" * 32
 CHECKS = {
@@ -131,6 +138,47 @@ def test_a_read_only_database_is_a_failure(look: Any) -> None:
     assert found["database"]["found"] == "the database is read-only"
 
 
+@pytest.fixture
+def latin1_url(empty_database_url: str) -> Iterator[str]:
+    """A database that keeps text as Latin-1."""
+    name = "latin1"
+    execute(
+        empty_database_url,
+        f"CREATE DATABASE {name} ENCODING 'LATIN1' LOCALE_PROVIDER libc LOCALE 'C' TEMPLATE template0",
+    )
+    try:
+        yield make_url(empty_database_url).set(database=name).render_as_string(hide_password=False)
+    finally:
+        execute(empty_database_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def test_a_database_that_is_not_utf8_is_refused_everywhere(look: Any, dither: Any, latin1_url: str) -> None:
+    found = look(DITHER_DATABASE_URL=latin1_url)
+    assert states(found) == {"database": "failure"}
+    assert "LATIN1" in found["database"]["found"]
+    for command in ("migrate", "serve", "audit"):
+        given = {"DITHER_DATABASE_URL": latin1_url, "DITHER_SUBJECT_KEY": KEY}
+        done = dither(command, *(("--port", str(free_port())) if command == "serve" else ()), **given)
+        assert done.status == 1
+        assert "ENCODING 'UTF8'" in " ".join(done.errors.split())
+    # A division by zero, were nothing left as it was.
+    execute(latin1_url, "SELECT 1 / (1 - count(*)) FROM pg_tables WHERE schemaname = 'public'")
+
+
+def test_a_pooler_that_gives_sessions_away_is_refused_everywhere(look: Any, dither: Any) -> None:
+    with pgbouncer(look.url) as pooler:
+        pooler.start("transaction")
+        asyncio.run(pooler.ready())
+        found = look(DITHER_DATABASE_URL=pooler.url)
+        assert states(found) == {"database": "failure"}
+        assert "pool_mode = session" in found["database"]["found"]
+        for command in ("migrate", "serve", "audit"):
+            given = {"DITHER_DATABASE_URL": pooler.url, "DITHER_SUBJECT_KEY": KEY}
+            done = dither(command, *(("--port", str(free_port())) if command == "serve" else ()), **given)
+            assert done.status == 1
+            assert "pool_mode = session" in " ".join(done.errors.split())
+
+
 def test_an_estimator_that_is_not_installed_is_a_failure(look: Any) -> None:
     found = look(DITHER_ESTIMATORS="oracle")
     assert states(found) == {"settings": "failure"}
@@ -174,6 +222,15 @@ def test_a_full_disk_is_found(
     assert states(found) == ({} if state is None else {"disk": state})
 
 
+def test_a_disk_that_takes_nothing_is_named(look: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(condition, "SPILL", NO_SPACE)
+    found = look()
+    assert states(found) == {"disk": "failure"}
+    assert "the disk of the database's server is full" in found["disk"]["found"]
+    seen = replace(SERVER, directory="/srv/postgres")
+    assert "server with /srv/postgres is full" in checkup.check_disk(Settings(), seen, full=True).found
+
+
 def test_no_entropy_and_repeated_bits_are_failures(look: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_: int) -> int:
         raise InternalFault("The noise source failed.")
@@ -190,6 +247,7 @@ SERVER = ServerFacts(
     awaited="",
     connections=100,
     bytes=2**20,
+    directory=None,
 )
 GOOD = Standby(name="b", state="streaming", sync_state="sync", lag_bytes=0)
 

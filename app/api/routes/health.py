@@ -41,7 +41,7 @@ async def live(request: ApiRequest) -> HealthOut:
 @router.get("/health/ready")
 @public
 async def ready(request: ApiRequest) -> HealthOut:
-    """The database answers, keeps what it commits and has the schema of this version; 503 otherwise."""
+    """The database answers, has room, keeps what it commits and has this version's schema; 503 otherwise."""
     await request.api.check_ready()
     return HealthOut(status="ready")
 
