@@ -29,20 +29,20 @@ from benchmarks.peers import People
 from benchmarks.report import Ratio
 from benchmarks.services import Caller, Installation, installation
 
-DRAWS, QUICK_DRAWS = 600, 8
-RANK_DRAWS, QUICK_RANK_DRAWS = 120, 4
+DRAWS, QUICK_DRAWS = 400, 8
+RANK_DRAWS, QUICK_RANK_DRAWS = 60, 4
 PLAIN_GOAL = 1.1
 """Error of a mean beside plain Laplace noise of the same offers."""
 
 TIERS = (0.1, 0.25, 0.5, 1, 2, 4)
 TIER_PEOPLE = (300, 3_000)
-TIER_CROWDS, TIER_DRAWS = 30, 20
+TIER_CROWDS, TIER_DRAWS = 20, 10
 SHARE = MICRO // 10
 FRESH_GOAL = 1.4
 
-SECRET_CROWDS = {300: 40, 3_000: 20, 20_000: 8}
+SECRET_CROWDS = {300: 20, 3_000: 12, 20_000: 5}
 QUICK_CROWDS = {300: 1}
-SECRET_DRAWS = 10
+SECRET_DRAWS = 8
 CORRELATIONS = (0.0, 0.2, 0.6)
 COVERS = 0.94
 BEST_CAP_GOAL = 1.5

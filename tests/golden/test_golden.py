@@ -13,21 +13,15 @@ from typing import Any
 import pytest
 from starlette.routing import Match
 
-from app.services.sessions import kmeans_release
-from app.services.shapes import counts, covariances, found_means, shape_plans
-from app.services.statistics import piece_noise, planning, saturation
+from app.services.statistics import saturation
 from tests.api.service import Service
 from tests.golden import script
+from tests.support.noiseless import without_noise
 
 DIRECTORY = Path(__file__).parent
 RENEW = os.environ.get("GOLDEN") == "renew"
 # Far above the rounding of any processor (1e-14 was seen), far below a change of a formula.
 ROUNDING = 1e-9
-
-
-def no_noise(_noise: object, *, queries: int = 1) -> list[int]:
-    """In place of every draw of the service, so that the same data give the same answers."""
-    return [0] * queries
 
 
 def steady(kept: Any, now: Any) -> Any:
@@ -67,18 +61,7 @@ async def test_the_openapi_document_is_the_one_that_is_kept(service: Service) ->
 async def test_every_endpoint_answers_what_is_kept(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     # A machine that is slow at the moment would answer from the profile of before.
     monkeypatch.setattr(saturation, "QUICK", math.inf)
-    monkeypatch.setattr(planning, "draw", no_noise)
-    monkeypatch.setattr(piece_noise, "draw", no_noise)
-    monkeypatch.setattr(piece_noise, "refine_laplace", lambda *_: 0)
-    monkeypatch.setattr(
-        piece_noise, "more_gaussian", lambda noisy, exact, _, part, *_bits: noisy + part * exact
-    )
-    monkeypatch.setattr(kmeans_release, "draw", no_noise)
-    monkeypatch.setattr(shape_plans, "draw", no_noise)
-    monkeypatch.setattr(counts, "draw", no_noise)
-    monkeypatch.setattr(covariances, "draw", no_noise)
-    monkeypatch.setattr(found_means, "draw", no_noise)
-    monkeypatch.setattr(shape_plans, "choose", lambda scores, scale: scores.index(max(scores)))
+    without_noise(monkeypatch)
     files = await script.run(service)
     found = "\n".join(filter(None, (differences(name, exchanges) for name, exchanges in files.items())))
     assert not found, f"{found}\n\n`make golden` renews the files; the diff belongs in the commit."

@@ -202,36 +202,39 @@ def request(slug: str, question: Mapping[str, Any]) -> tuple[str, str, dict[str,
 
 
 async def _contribute(service: Service, slug: str) -> None:
-    """Forty people: central ones at three epsilons, one in ten local or public where that is taken."""
+    """Forty people."""
     source = random.Random(slug)
-    study = STUDIES[slug]
-    records = []
-    for number in range(PEOPLE):
-        record: dict[str, Any] = {
-            "subject": f"p{number}",
-            "epsilon": (0.5, 1, 2)[number % 3],
-            "trust": "central",
-            "attributes": {"region": ("north", "south")[number % 2]},
-        }
-        if number % 10 == 1 and "public" in study.get("trust", ()):
-            record |= {"trust": "public"}
-            del record["epsilon"]
-        if number % 10 == 2 and "local" in study.get("trust", ()) and slug in ("numbers", "gaussian"):
-            # On the grid of 2^30 steps, as a device makes it.
-            record |= {"trust": "local", "report": source.randrange(2**29, 2**30), "epsilon": 2}
-        elif "measures" in study:
-            values = {"income": source.randrange(9000), "age": 18 + source.randrange(80), "party": "green"}
-            record["values"] = {name: values[name] for name in study["measures"]}
-        elif "choices" in study:
-            record["value"] = study["choices"][source.randrange(3)]
-        elif "dimension" in study:
-            record["value"] = [source.randrange(100), source.randrange(100)]
-        else:
-            record["value"] = source.randrange(100)
-        records.append(record)
+    records = [record(slug, f"p{number}", number, source) for number in range(PEOPLE)]
     path = f"/v1/studies/{slug}/contributions/batch"
     result = await _sent(service, "POST", path, "contribute", json=records)
     assert result["created"] == PEOPLE, result
+
+
+def record(kind: str, subject: str, number: int, source: random.Random) -> dict[str, Any]:
+    """Somebody's contribution: central at one of three epsilons, one in ten local or public where taken."""
+    study = STUDIES[kind]
+    found: dict[str, Any] = {
+        "subject": subject,
+        "epsilon": (0.5, 1, 2)[number % 3],
+        "trust": "central",
+        "attributes": {"region": ("north", "south")[number % 2]},
+    }
+    if number % 10 == 1 and "public" in study.get("trust", ()):
+        found |= {"trust": "public"}
+        del found["epsilon"]
+    if number % 10 == 2 and "local" in study.get("trust", ()) and kind in ("numbers", "gaussian"):
+        # On the grid of 2^30 steps, as a device makes it.
+        found |= {"trust": "local", "report": source.randrange(2**29, 2**30), "epsilon": 2}
+    elif "measures" in study:
+        values = {"income": source.randrange(9000), "age": 18 + source.randrange(80), "party": "green"}
+        found["values"] = {name: values[name] for name in study["measures"]}
+    elif "choices" in study:
+        found["value"] = study["choices"][source.randrange(3)]
+    elif "dimension" in study:
+        found["value"] = [source.randrange(100), source.randrange(100)]
+    else:
+        found["value"] = source.randrange(100)
+    return found
 
 
 async def _sessions(service: Service) -> None:
