@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
-from dither import Client, Study
+from dither import Client, Measure, Study
 
 from app.cli.common import print_details, print_table, show
 from app.cli.editing import edited
@@ -28,13 +28,17 @@ def _asks_for(study: Study) -> dict[str, object]:
     if study.choices:
         return {"choices": study.choices}
     if not study.measures:
-        return {"range": f"{show(study.lower)} to {show(study.upper)}"}
+        return {"range": _range(study)}
     return {
         f"choices of {name}" if one.choices else f"range of {name}": ", ".join(one.choices)
-        or f"{show(one.lower)} to {show(one.upper)}"
-        + (f", {one.dimension} coordinates" if one.dimension > 1 else "")
+        or _range(one) + (f", {one.dimension} coordinates" if one.dimension > 1 else "")
         for name, one in study.measures.items()
     }
+
+
+def _range(of: Study | Measure) -> str:
+    kept = "" if of.step is None else f"; values are kept to {of.step:.3g}"
+    return f"{show(of.lower)} to {show(of.upper)}{kept}"
 
 
 def _show_study(study: Study) -> None:

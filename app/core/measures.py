@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
+from dither.device.numbers import GRID_SIZE
+
 VALUE = "value"
 """What the one thing that a study asks for is called, unless the study has another name for it."""
 
@@ -26,6 +28,15 @@ class Measure:
     upper: Decimal
     choices: tuple[str, ...] = ()
     dimension: int = 1
+
+    @property
+    def step(self) -> float | None:
+        """How far apart the values are that are kept of a number, in its unit; None of a choice.
+
+        >>> Measure(Decimal(0), Decimal(10) ** 12).step
+        931.3225746154785
+        """
+        return None if self.choices else float(self.upper - self.lower) / GRID_SIZE
 
     @classmethod
     def of_choices(cls, choices: Iterable[str]) -> "Measure":

@@ -13,7 +13,7 @@ from dither.device.randomizers import LocalMechanism as LocalMechanism
 from app.core.attributes import NO_ATTRIBUTES, Attributes
 from app.core.epsilon import MICRO, amount_of, epsilon_of, round_down_to_significant
 from app.core.grid import Grid
-from app.core.measures import NO_MEASURES, VALUE, Measures
+from app.core.measures import NO_MEASURES, VALUE, Measure, Measures
 
 
 class Relation(StrEnum):
@@ -190,6 +190,11 @@ class StudyDefinition:
     def grid(self) -> Grid:
         """The study's grid."""
         return _grid(self.lower, self.upper)
+
+    @property
+    def step(self) -> float | None:
+        """How far apart the values are that are kept; None of choices, and of several measures."""
+        return None if self.measures.several else Measure(self.lower, self.upper, self.choices).step
 
     @property
     def choice_points(self) -> tuple[int, ...]:

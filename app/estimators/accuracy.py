@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.grid import Grid
+from app.core.grid import GRID_SIZE, Grid
 from app.estimators.interface import Conclusion, Coverage, Interval
 from app.estimators.quantiles import LEVEL, ErrorLaw, error_law, laplace_variance
 from app.estimators.together import ErrorBound, KnownError
@@ -16,7 +16,16 @@ from app.estimators.together import ErrorBound, KnownError
 WORST_VARIANCE = 0.25
 """Largest variance of data in a range of width 1."""
 
+HALF_STEP = 1 / (2 * GRID_SIZE)
+"""The most that the mean of values as they were given differs from that of the points on the grid that are
+kept of them [range widths]."""
+
+_FINEST_NOISE = 1024 * HALF_STEP
+"""Noise of a smaller standard deviation does not hide the grid, and none does not at all: half a step is a
+part of the error then, and less than a thousandth of it elsewhere [range widths]."""
+
 _EXACT: Coverage = "exact"
+_AT_LEAST: Coverage = "at_least"
 _WORST_CASE: Coverage = "worst_case"
 _MIDDLE = Fraction(1, 2)
 
@@ -67,7 +76,8 @@ class PredictedErrors:
         dataset_variance, population_variance: Bounds on the variance of what is not noise, about the mean
             of the dataset and of the population.
         dataset_step, population_step: Half of what one person can move them by.
-        exact: Whether nothing but noise of an exactly known law is in the error about the dataset's mean.
+        exact: Whether nothing but noise of an exactly known law is in the error about the mean of what is
+            kept of the dataset.
         bias: The most that unequal weights move the mean by, within the question's tilt; see
             `app.estimators.linear`.
         shrinkage: What the distance from the middle of the range is multiplied by, in [0, 1].
@@ -89,6 +99,11 @@ class PredictedErrors:
         """Variance of the noise before shrinking."""
         return self.normal + laplace_variance(self.laplaces)
 
+    @property
+    def kept(self) -> float:
+        """What the grid adds to the error where noise does not hide it."""
+        return HALF_STEP if self.noise_variance < _FINEST_NOISE**2 else 0.0
+
     def law(self, variance: float) -> ErrorLaw:
         """The noise plus a Normal part of some variance."""
         return error_law(normal_variance=variance + self.normal, laplaces=self.laplaces)
@@ -96,8 +111,8 @@ class PredictedErrors:
     def dataset_margin(self) -> float:
         """Half of the interval for the mean of the dataset, before it is clipped [range widths]."""
         if self.exact:
-            return self.law(0.0).quantile()
-        return self.law(self.dataset_variance).quantile() + self.dataset_step + self.bias
+            return self.law(0.0).quantile() + self.kept
+        return self.law(self.dataset_variance).quantile() + self.dataset_step + self.bias + self.kept
 
     def interval_width(self) -> float:
         """Width of the interval for the mean of the dataset, at most that of the range [data's unit]."""
@@ -117,8 +132,10 @@ class PredictedErrors:
         only bias; they are extended to the estimate where they do not hold it.
         """
         dataset, coverage = self.dataset_margin(), _EXACT if self.exact else _WORST_CASE
+        if self.exact and not self.noise_variance:
+            coverage = _AT_LEAST
         law = self.law(self.population_variance)
-        population = law.quantile(population_level) + self.population_step + self.bias
+        population = law.quantile(population_level) + self.population_step + self.bias + self.kept
         estimate = clip(position)
         facts = dict(details or {})
         if self.shrinkage < 1:
@@ -153,7 +170,7 @@ class PredictedErrors:
         return ErrorBound(
             laplaces=tuple((width * scale, count) for scale, count in self.laplaces if scale and count),
             normal=width * width * (variance + self.normal),
-            reach=width * reach,
+            reach=width * (reach + self.kept),
             risk=risk,
         )
 

@@ -93,7 +93,7 @@ class Adpm:
     """
 
     name: ClassVar[str] = "adpm"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
     currencies: ClassVar[frozenset[Currency]] = frozenset(Currency)
     parameters: ClassVar[tuple[Parameter, ...]] = ()

@@ -43,8 +43,9 @@ LARGEST = 0.25
 _OF_MEAN = 0.2
 """Part of the risk for the error of either mean; the rest is for the products."""
 
-_ROUNDING = 1 / GRID_SIZE
-"""The most that products were rounded down by [range width squared]."""
+_ROUNDING = 2 / GRID_SIZE
+"""The most that a covariance is off because products were rounded down, by a step at most, and values moved
+to the grid, by half a step h at most: by 2 h sd + h^2, less than a step [range width squared]."""
 
 
 @dataclass(frozen=True, kw_only=True)

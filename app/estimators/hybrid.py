@@ -127,7 +127,7 @@ class Kvh:
     """
 
     name: ClassVar[str] = "kvh"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
     currencies: ClassVar[frozenset[Currency]] = frozenset(Currency)
     parameters: ClassVar[tuple[Parameter, ...]] = (VARIANCE, COALITION)
@@ -168,7 +168,7 @@ class Pwh:
     """The mean of both parts weighted by their noise alone, for an unknown variance."""
 
     name: ClassVar[str] = "pwh"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
     currencies: ClassVar[frozenset[Currency]] = frozenset(Currency)
     parameters: ClassVar[tuple[Parameter, ...]] = (COALITION,)

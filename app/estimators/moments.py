@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from app.core.cohort import Group, Groups
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise
-from app.estimators.accuracy import WORST_VARIANCE
+from app.estimators.accuracy import HALF_STEP, WORST_VARIANCE
 from app.estimators.deviations import Deviations
 from app.estimators.interface import (
     Accuracy,
@@ -66,6 +66,11 @@ _MOST: NDArray[np.float64] = np.minimum(WORST_VARIANCE - _PLACES**2, _REACH / 2)
 
 _ROUNDING = 1 / GRID_SIZE
 """The most that squares were rounded down by [range width squared]."""
+
+
+def _kept(variance: float) -> float:
+    """The most that a variance is off since values are kept to half a step h: 2 h sd + h^2."""
+    return HALF_STEP * (2 * math.sqrt(variance) + HALF_STEP)
 
 
 def with_second_moment(plan: Plan, groups: Sequence[Group], question: Question) -> Plan:
@@ -235,7 +240,7 @@ class _Moments:
             below, _ = self._errors(mean, upper, about, risk * (1 - MEAN_RISK), risk * MEAN_RISK)
             return Interval(
                 level=LEVEL,
-                lower=unit * min(max(moved - below, 0.0), estimate),
+                lower=unit * min(max(moved - below - _kept(upper), 0.0), estimate),
                 upper=unit * max(upper, estimate),
                 coverage=coverage,
             )
@@ -263,7 +268,7 @@ class _Moments:
         drawn = _MOST * (_REACH - _MOST) * self.population.squares + noise[1] + 4 * _PLACES**2 * noise[0]
         error = float(np.sqrt(drawn + (_REACH * self.population.bias) ** 2).max())
         error += math.sqrt(5) * noise[0] + WORST_VARIANCE * self.population.squares + self.population.bias**2
-        half = of_square + (of_mean**2 + _ROUNDING) / 2
+        half = of_square + (of_mean**2 + _ROUNDING) / 2 + _kept(WORST_VARIANCE)
         return Accuracy(
             error=unit * min(error, WORST_VARIANCE), half_width=unit * min(half, WORST_VARIANCE / 2)
         )
@@ -278,7 +283,7 @@ class _Moments:
         upper = WORST_VARIANCE
         for _ in range(_STEPS):
             above, of_mean = self._errors(mean, upper, about, risk, mean_risk)
-            found = min(upper, max(raw + above + of_mean**2 + _ROUNDING, 0.0))
+            found = min(upper, max(raw + above + of_mean**2 + _ROUNDING + _kept(upper), 0.0))
             if found > upper * 0.999:
                 return found
             upper = found

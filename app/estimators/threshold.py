@@ -19,7 +19,7 @@ class Threshold:
     """All who offer at least t, treated as if they offered t; the best t. Local reports are not used."""
 
     name: ClassVar[str] = "threshold"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
     currencies: ClassVar[frozenset[Currency]] = frozenset(Currency)
     parameters: ClassVar[tuple[Parameter, ...]] = ()

@@ -18,7 +18,7 @@ class Uniform:
     """
 
     name: ClassVar[str] = "uniform"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
     currencies: ClassVar[frozenset[Currency]] = frozenset(Currency)
     parameters: ClassVar[tuple[Parameter, ...]] = ()

@@ -186,8 +186,10 @@ def _weighted(document: Document, reading: Reading, study: StudyDefinition) -> D
     def interval(name: str, bound: ErrorBound) -> Mapping[str, object]:
         if secret:
             return _between_ends(held, name, ends, estimate)
-        exact = all(group[name]["coverage"] == "exact" for _, group in parts)
-        coverage: Coverage = "exact" if exact else "worst_case"
+        said = {group[name]["coverage"] for _, group in parts}
+        coverage: Coverage = "exact" if said == {"exact"} else "at_least"
+        if "worst_case" in said:
+            coverage = "worst_case"
         return _interval(known.center, bound.half_width(), coverage, ends, estimate)
 
     shown: Document = {

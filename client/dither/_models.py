@@ -48,12 +48,14 @@ class Measure:
         lower, upper: Range of a number, in the data's unit; of a choice that of their numbers.
         choices: What people choose one of; empty for a number.
         dimension: Coordinates of a value, each of them in the range; 1 for a number.
+        step: Values are kept to the nearest multiple of this above `lower`; None for a choice.
     """
 
     lower: Decimal
     upper: Decimal
     choices: tuple[str, ...] = ()
     dimension: int = 1
+    step: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,8 @@ class Study(Shown):
         slug, title, description: Its address, the question for people, and more about it.
         series: Slug of the series that it belongs to; None for none.
         lower, upper: Range of a value, in the data's unit.
+        step: Values are kept to the nearest multiple of this above `lower`; None for choices and for several
+            measures.
         relation: `replace_one` or `add_remove_one`: what the service's guarantee compares.
         trust: Accepted trust tags.
         epsilon: The least and the largest admissible personal epsilon.
@@ -88,6 +92,7 @@ class Study(Shown):
     series: str | None = None
     lower: Decimal
     upper: Decimal
+    step: float | None = None
     relation: str
     trust: tuple[str, ...]
     epsilon: EpsilonRange

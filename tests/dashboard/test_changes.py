@@ -230,3 +230,22 @@ async def test_an_end_of_a_range_that_may_mean_two_numbers_is_asked_back(
         assert (await admin.post("/dashboard/new-study", form)).status_code == 303
         await admin.get(f"/dashboard/new-study?like={slug}")
         assert f'name="upper" value="{shown}"' in admin.page
+
+
+async def test_a_range_that_keeps_no_whole_numbers_apart_is_warned_of_once(
+    admin: Browser, service: Service
+) -> None:
+    await admin.get("/dashboard/new-study")
+    assert 'name="coarse"' not in admin.page
+    fields = {"slug": "wide", "lower": "0", "upper": "1000000000000", "trust_central": "on"}
+    several = {"slug": "wide-2", "trust_central": "on", "measures": "pay: 0, 1e12\nage: 0, 120"}
+    for form in (fields, several):
+        assert (await admin.post("/dashboard/new-study", form)).status_code == 422
+        assert "values of a range this wide are kept to 931" in text_of(admin.page)
+        assert 'name="coarse"' in admin.page
+        assert (await admin.post("/dashboard/new-study", {**form, "coarse": "on"})).status_code == 303
+    await admin.get("/dashboard/studies/wide")
+    assert "values are kept to 931" in text_of(admin.page)
+    made = (await service.call("GET", "/v1/studies/wide-2", "admin")).json()
+    assert made["step"] is None
+    assert [one["step"] for one in made["measures"].values()] == [10**12 / 2**30, 120 / 2**30]

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from app.core.errors import InvalidRequest, ServiceError
 from app.core.numbers import JsonNumber
-from app.core.study import LocalMechanism, Relation, Trust
+from app.core.study import LocalMechanism, Relation, StudyDefinition, Trust
 from app.dashboard import forms
 from app.dashboard.rendering import epsilon, render, status_of
 from app.dashboard.requests import PageRequest
@@ -20,6 +20,12 @@ from app.web.documents.study import (
     StudyIn,
 )
 from app.web.documents.study_out import StudyOut
+
+COARSE = "coarse"
+"""The box that takes a range whose step is coarse."""
+
+COARSEST = 1.0
+"""From this step on whole numbers are not kept apart."""
 
 RANGE_ENDS = ("lower", "upper")
 NUMBERS = (*RANGE_ENDS, "default_share", "tilt", "delta", "dimension")
@@ -86,7 +92,10 @@ async def make(request: PageRequest) -> Response:
         if given.get("measures"):
             fields["measures"] = _measures(given["measures"])
         document = forms.read(StudyIn, fields)
-        study, _ = await request.api.services.studies.create(document.definition(), request.principal)
+        definition = document.definition()
+        if not given.get(COARSE):
+            _warn_of_steps(definition)
+        study, _ = await request.api.services.studies.create(definition, request.principal)
     except ServiceError as refusal:
         return _form(request, dict(given), refusal=refusal)
     return redirect(request, f"/studies/{study.definition.slug}")
@@ -115,6 +124,17 @@ def _check_meant(text: str, field: str) -> None:
         check_meant(text)
     except NotOneNumber as question:
         raise InvalidRequest.field(field, f"{text.strip()} {question}") from None
+
+
+def _warn_of_steps(definition: StudyDefinition) -> None:
+    """Refuse a range so wide that whole numbers are not kept apart, once: the form has a box for it then."""
+    named = definition.measures.named
+    for step in [one.step for one in named.values()] or [definition.step]:
+        if step is not None and step >= COARSEST:
+            reason = (
+                f"values of a range this wide are kept to {step:,.3g}: take a narrower one, or tick the box"
+            )
+            raise InvalidRequest.field("measures" if named else "upper", reason)
 
 
 def _end(bound: Decimal) -> str:

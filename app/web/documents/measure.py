@@ -127,5 +127,8 @@ class MeasureOut(WireOut):
 
     lower: float = Field(description="Lower end of the range; of a choice the number of the first one.")
     upper: float = Field(description="Upper end of the range; of a choice the number of the last one.")
+    step: float | None = Field(
+        description="Values are kept to the nearest multiple of this above lower; null for a choice."
+    )
     choices: list[str] = Field(description="What people choose one of; empty for a number.")
     dimension: int = Field(description="Coordinates of a value, each of them in the range; 1 for a number.")

@@ -29,6 +29,10 @@ class StudyOut(WireOut):
     series: str | None
     lower: float
     upper: float
+    step: float | None = Field(
+        description="Values are kept to the nearest multiple of this above lower; null for choices, and for "
+        "several measures, each of which has its own."
+    )
     relation: Relation
     trust: list[Trust]
     epsilon: EpsilonRangeOut
