@@ -7,15 +7,9 @@ from dither import Bin, ChoiceShare, Coordinate, FoundRange, Interval, LabelAnsw
 
 from app.cli.common import console, print_details, print_table, show
 from app.core.numbers import headline
+from app.web.documents.release import error_of
 
 T = TypeVar("T")
-
-_ERROR_OF = {
-    "count": ", people",
-    "covariance": ", in the product of both units",
-    "describe": " of the mean",
-}
-"""What the predicted error of a statistic is of, or its unit; of all others it is a part of all people."""
 
 
 def show_release(found: Release) -> None:
@@ -39,9 +33,8 @@ def show_release(found: Release) -> None:
         if shown:
             print_table(shown, {name: name for name in shown[0]})
     spread = found.sd if found.statistic == "mean" else None
-    error_of = _ERROR_OF.get(found.statistic, ", part of all people")
-    if found.coordinates is not None:
-        error_of = " of each coordinate"
+    unit, of = error_of(found.statistic, of_coordinates=found.coordinates is not None)
+    error = f" {of}" if found.statistic == "describe" or found.coordinates is not None else ""
     details: Mapping[str, object] = {
         "estimate": _headline(found),
         f"{found.statistic} of these people" if found.population_interval else "interval": interval_text(
@@ -60,7 +53,9 @@ def show_release(found: Release) -> None:
         "people": found.people,
         "left out": _left_out(found),
         "noise, standard error": found.standard_error,
-        f"predicted error{error_of}": None if found.standard_error else found.predicted_error,
+        f"predicted error{error}, {unit}": None
+        if found.standard_error or found.predicted_error is None
+        else f"{show(found.predicted_error)} (root mean square)",
         "share": _share(found),
         "combines": found.combines and f"{len(found.combines)} answers",
         "mean of": found.weights and "the people of all these answers; who is in several counts more",

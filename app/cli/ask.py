@@ -13,7 +13,7 @@ from app.cli.common import AsJson, console, moment, print_json, print_table, usa
 from app.cli.http import DEFAULT_URL, StudyName, Token, Url, number, service
 from app.cli.service_commands import Command, asks_service, option, with_options
 from app.cli.tree import COMMANDS
-from app.web.documents.release import about
+from app.web.documents.release import about, error_of
 
 
 def _text(metavar: str, meaning: str) -> Any:
@@ -156,10 +156,13 @@ def plan(
         columns["gain"] = "gain if the range is right"
     columns["statistics"] = "says, for that price"
     print_table([{name: getattr(row, name) for name in columns} for row in rows], columns)
+    statistic, of_coordinates = question.get("statistic") or "mean", rows[0].estimator == "coordinates"
+    unit, error = error_of(statistic, of_coordinates=of_coordinates)
+    console.print(f"A predicted error is the root mean square {error}, {unit}.", highlight=False)
     if found.assumption is not None:
         console.print(f"An interval {found.assumption}.", highlight=False)
     if any(row.gain is not None for row in rows):
-        console.print("Where a part r of the range is found, the gain is 1 / r² times as much.")
+        console.print("Where a part r of the range is found, the gain is at most 1 / r² times as much.")
     if len(every_row) > len(rows):
         console.print("`--all` shows the other estimators.")
 

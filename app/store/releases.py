@@ -101,6 +101,12 @@ READ_LAST_MEAN = Sql.of(StoredRelease)(f"""
     ORDER BY release.number DESC LIMIT 1
 """)
 
+READ_LAST_RANGE = Sql.of(StoredRelease)(f"""
+    {STORED} WHERE release.study_id = :study_id AND release.estimator = 'found_range'
+      AND coalesce(CAST(convert_from(release.body, 'UTF8') AS jsonb)->>'measure', '') = CAST(:measure AS text)
+    ORDER BY release.number DESC LIMIT 1
+""")
+
 # A combination has a mean of the counts of its answers: no news. A round of K-means counts those who can pay
 # for the rest of its session, which may be none.
 READ_NOISY_COUNT = Sql.of(float)("""
@@ -303,6 +309,11 @@ async def read_last_mean(connection: Connection, study_id: int, measure: str) ->
     In a study of several measures that of the one given; empty in others.
     """
     return await READ_LAST_MEAN.maybe(connection, study_id=study_id, measure=measure)
+
+
+async def read_last_range(connection: Connection, study_id: int, measure: str) -> StoredRelease | None:
+    """The newest mean over a found range; in a study of several measures of the one given."""
+    return await READ_LAST_RANGE.maybe(connection, study_id=study_id, measure=measure)
 
 
 async def read_noisy_count(connection: Connection, study_id: int) -> float | None:

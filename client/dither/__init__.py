@@ -67,7 +67,14 @@ from dither._models import (
     Study,
     StudySpending,
 )
-from dither._plan_models import Newcomers, Plan, PlannedEstimator, Standing
+from dither._plan_models import (
+    ExpectedRange,
+    Newcomers,
+    Plan,
+    PlannedEstimator,
+    PlannedRefusal,
+    Standing,
+)
 from dither._session_models import Bounds, Participation, Session, SessionEntry, SessionSpending
 from dither._stores import Store
 from dither._tables import save_table, to_dataframe
@@ -94,6 +101,7 @@ __all__ = [
     "DitherError",
     "EpsilonBelowSpent",
     "EpsilonRange",
+    "ExpectedRange",
     "FieldProblem",
     "FoundRange",
     "GaussianAmounts",
@@ -110,6 +118,7 @@ __all__ = [
     "Participation",
     "Plan",
     "PlannedEstimator",
+    "PlannedRefusal",
     "ProblemError",
     "Promise",
     "ProtocolFault",

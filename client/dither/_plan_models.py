@@ -11,6 +11,19 @@ from dither._tables import Drawn, Plotted, Row, rows_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedRange:
+    """The range that a mean over a found one is planned for.
+
+    Attributes:
+        width: In the data's unit.
+        release: The answer that found it; None of a guess, a tenth of the declared range.
+    """
+
+    width: float
+    release: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedEstimator:
     """An estimator.
 
@@ -27,15 +40,17 @@ class PlannedEstimator:
             sharpens.
         answers_left: How many more answers like this the study can give, at least; None where that is
             without end, or secret.
-        half_width: Half of the 95 % interval that the answer will have, in the same unit; of variance, sd and
-            range="found" the most that it can be. None where the number of people is secret, and of
+        half_width: Half of the 95 % interval that the answer will have, in the same unit; of variance and sd
+            the most that it can be. None where the number of people is secret, and of
             histograms, shares, quantiles, counts, covariances and descriptions.
         population_predicted_error, population_half_width: As predicted_error and half_width, about the
             population that people were drawn from; of means, sums, differences and standardized means.
         one_report_moves: How far one local report can move the answer at most, in the same unit; None
             without local reports in it.
         gain: With `range="found"`, how many times smaller the square of the interval is than over the
-            study's range, if the values fill that; 1 / r^2 times as much where a part r of it is found.
+            study's range, if the values fill that; at most 1 / r^2 times as much where a part r of it is
+            found.
+        expected_range: With `range="found"`, the range that errors and intervals are planned for.
         statistics: What is read off such an answer, at no further price.
     """
 
@@ -51,6 +66,7 @@ class PlannedEstimator:
     population_predicted_error: float | None = None
     population_half_width: float | None = None
     gain: float | None = None
+    expected_range: ExpectedRange | None = None
     statistics: tuple[str, ...] = ()
     raw: Mapping[str, object] = field(repr=False, compare=False)
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from app.services.shapes import coordinates
 from tests.api.service import Service, assert_problem
 from tests.api.test_shapes import get, spent
 
@@ -138,7 +139,7 @@ async def test_every_label_has_its_coordinates_in_one_release(service: Service, 
 
 @pytest.mark.parametrize("terms", [{}, ADD_REMOVE, GAUSSIAN])
 async def test_a_label_of_a_fresh_answer_has_the_noise_of_a_question_of_its_own(
-    service: Service, terms: dict[str, Any]
+    service: Service, terms: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ):
     study = await plane(service, **terms)
     found = await fresh(service, study, by="region")
@@ -156,9 +157,14 @@ async def test_a_label_of_a_fresh_answer_has_the_noise_of_a_question_of_its_own(
         assert whole == pytest.approx([error * 2 / 3 * 2**0.5 for error in alone])
     for estimate, truth in zip(estimates(found), POINTS.mean(axis=0), strict=True):
         assert abs(estimate - truth) < 10 * max(whole)
+    monkeypatch.setattr(coordinates, "draw", lambda noise, queries: (0,) * queries)
+    exact = await fresh(service, await plane(service, **terms), by="region")
+    assert estimates(exact) == pytest.approx(list(POINTS.mean(axis=0)), abs=1e-3)
     if "relation" not in terms:
-        for one, spread in zip(found["coordinates"], POINTS.var(axis=0), strict=True):
-            assert one["variance"]["interval"]["lower"] <= spread <= one["variance"]["interval"]["upper"]
+        spreads = [one["variance"]["estimate"] for one in exact["coordinates"]]
+        noise = [one["standard_error"] ** 2 for one in exact["coordinates"]]
+        # A variance is corrected for the noise of its mean.
+        assert spreads == pytest.approx(POINTS.var(axis=0) + noise, rel=1e-3)
     assert (await service.api.services.ledger.audit()).clean
 
 

@@ -61,7 +61,7 @@ def test_a_study_from_its_making_to_its_answer(ask, tmp_path):
     assert "0 to 120.5" in ask("analyse", "study", "show", "commute").output
 
     early = ask("analyse", "plan", "commute")
-    assert (early.output, early.errors) == ("No estimator has an answer to this question now.\n", "")
+    assert (early.output, early.errors) == ("No person who is asked has a contribution now.\n", "")
 
     people = tmp_path / "people.csv"
     rows = [f"p{number},{number % 100},{(number % 3) + 1}" for number in range(300)]

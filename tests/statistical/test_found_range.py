@@ -4,6 +4,7 @@ Expected verdicts fail with a probability below 1e-6 each.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from app.core.grid import GRID_SIZE
 from app.core.study import Relation
 from app.estimators.found_range import FoundRange
+from app.services.shapes.shape_questions import ExpectedRange
 from tests.support.found_ranges import FoundCase
 
 pytestmark = pytest.mark.statistical
@@ -159,3 +161,45 @@ def test_the_mean_errs_by_the_noise_that_it_says(relation: Relation):
     error = float(np.std(ratios)) / math.sqrt(len(ratios))
     assert abs(np.mean(ratios) - 1) < 5 * error + 0.05
     assert abs(np.mean(ratios) - 2) > 5 * error + 0.05, "the control: noise of twice the variance"
+
+
+@pytest.mark.parametrize("expected", [GRID_SIZE, GRID_SIZE // 7])
+def test_intervals_hold_within_the_tilt_of_the_declared_range(expected: int):
+    """Those who offer 300 times as much have means 80 higher, in a range of 1,000 with a tilt of .1.
+
+    The found range is below 200 wide. A tenth of that alone, the control, does not do where weights were
+    planned for the declared one.
+    """
+    rng, hits = np.random.default_rng(), {"declared": 0, "found": 0}
+    for _ in range(RUNS):
+        values = [rng.uniform(0, 40, 900), rng.uniform(80, 120, 300)]
+        case = FoundCase.of(
+            values, upper=1000, epsilons=(0.01, 3), tilt=0.1, expected=ExpectedRange(width=expected)
+        )
+        found = case.plan.find(case.counts)
+        interval = case.plan.answer(found, case.sums(found))["interval"]
+        narrow = replace(case.plan.asked.question, tilt=math.ceil(100_000 * found.width / GRID_SIZE))
+        read = replace(case.plan.asked, question=narrow).over(found, case.plan.means.sums).plan
+        assert isinstance(interval, dict)
+        assert read.interval_width is not None
+        mean, middle = case.clipped_mean(found), (interval["lower"] + interval["upper"]) / 2
+        hits["declared"] += interval["lower"] <= mean <= interval["upper"]
+        hits["found"] += abs(mean - middle) <= read.interval_width() / 2
+    assert hits["declared"] >= 0.9 * RUNS
+    assert hits["found"] < 0.9 * RUNS or expected < GRID_SIZE
+
+
+@pytest.mark.parametrize("relation", Relation)
+def test_an_answer_errs_by_what_it_says_that_was_predicted_for_its_range(relation: Relation):
+    """In a range 30 times too wide, the values at its ends: their variance is the one that is assumed."""
+    rng = np.random.default_rng()
+    values = rng.permutation(np.repeat([0.0, 40.0], 1000))
+    case = FoundCase.of([values], upper=1200, relation=relation)
+    ratios = []
+    for _ in range(3 * RUNS):
+        found = case.plan.find(case.counts)
+        said = case.plan.answer(found, case.sums(found))
+        assert isinstance(said["estimate"], float)
+        assert isinstance(said["predicted_error"], float)
+        ratios.append((said["estimate"] - case.clipped_mean(found)) / said["predicted_error"])
+    assert 0.8 <= 1 / math.sqrt(np.mean(np.square(ratios))) <= 1.3

@@ -1,7 +1,7 @@
 """Means over ranges that are found first, in this process: a crowd of known values and its cohorts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -16,7 +16,7 @@ from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators.found_range import FoundRange
 from app.services.shapes import shape_kinds
 from app.services.shapes.found_plans import FoundPlan
-from app.services.shapes.shape_questions import resolve
+from app.services.shapes.shape_questions import ExpectedRange, resolve
 from app.services.statistics.questions import Ask
 from app.store.bins import ClippedSum
 
@@ -44,9 +44,13 @@ class FoundCase:
         relation: Relation = Relation.REPLACE_ONE,
         tilt: float = 0.0,
         by: str = "",
+        expected: ExpectedRange | None = None,
         **parameters: str,
     ) -> "FoundCase":
-        """One cohort for each array of values, with an epsilon each; `by` label each is a label."""
+        """One cohort for each array of values, with an epsilon each; `by` label each is a label.
+
+        Planned as if a range of the `expected` width had been found last.
+        """
         secret = relation is Relation.ADD_REMOVE_ONE
         study = StudyDefinition(
             slug="study",
@@ -82,7 +86,7 @@ class FoundCase:
         ]
         size: dict[str, Any] = {"expected_size": float(sum(map(len, points)))} if secret else {}
         ask = Ask(parameters={"range": "found", **parameters}, by=by, **size)
-        plan = shape_kinds.make(study, resolve(study, ask), cohorts)
+        plan = shape_kinds.make(study, replace(resolve(study, ask), expected=expected), cohorts)
         assert isinstance(plan, FoundPlan)
         return cls(plan=plan, points=points)
 

@@ -29,7 +29,7 @@ from app.web import documents_out, question_params
 from app.web.documents.figures import EpsilonsOut
 from app.web.documents.lists import is_slug, is_uuid
 from app.web.documents.plan import PlanOut
-from app.web.documents.release import ReleaseOut
+from app.web.documents.release import ReleaseOut, error_of
 from app.web.documents.session import session_document
 from app.web.documents.shape import (
     HistogramReleaseOut,
@@ -204,7 +204,7 @@ async def _page(
         refusal=refusal,
         no_gain=isinstance(refusal, NoGain),
         form=fields_of(study),
-        error_of=_error_of(statistic, plan),
+        error_of=error_of(statistic, of_coordinates=_of_coordinates(plan)),
         shape=shape,
         **shape_plots.drawn(shape),
         keys=(str(uuid4()), str(uuid4())),
@@ -260,28 +260,9 @@ def profile_plot(profile: EpsilonsOut) -> Markup:
     )
 
 
-def _error_of(statistic: str, plan: PlanOut | None) -> str:
-    """What the predicted error of a plan is of, and its unit."""
-    each = (
-        " of each coordinate" if plan and any(one.estimator == COORDINATES for one in plan.estimators) else ""
-    )
-    match statistic:
-        case "count":
-            return "in people"
-        case "covariance":
-            return "of the covariance, in the product of both units"
-        case "shares":
-            return "as a part of all people: of a choice's share"
-        case "variance":
-            return f"of the variance{each} at most, in the square of the data's unit"
-        case "sd":
-            return f"of the standard deviation{each} at most, in the unit of the data"
-        case "sum" | "difference":
-            return f"of the {statistic}{each}, in the unit of the data"
-        case "mean" | "describe":
-            return f"of the mean{each}, in the unit of the data"
-        case _:
-            return "as a part of all people: of a bin's share, or of the rank of a quantile"
+def _of_coordinates(plan: PlanOut | None) -> bool:
+    """Whether a plan is one for each coordinate."""
+    return plan is not None and any(one.estimator == COORDINATES for one in plan.estimators)
 
 
 def _is_of_all(release: Published) -> bool:

@@ -1,6 +1,10 @@
-"""The second part of a mean over a found range: noisy sums of all people, or of each label, and their means.
+r"""The second part of a mean over a found range: noisy sums of all people, or of each label, and their means.
 
 The proof of what a label costs is in `app.estimators.found_range`.
+
+What people weigh and the noise are fixed before the range is found, for the one that is expected. A tilt t
+of the declared range W is :math:`\min(1, t W / W')` of a found one of width W': all values moved into it,
+the means of people who weigh much and little differ by at most t W, as is assumed, and by at most W'.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,13 +15,14 @@ from functools import cached_property
 from app.accounting.costs import group_costs
 from app.accounting.measurement import Measurement
 from app.core.cohort import Cohort, Group, Groups
-from app.core.grid import GRID_SIZE, Grid
+from app.core.grid import GRID_SIZE
 from app.core.noise import NoNoise
 from app.core.study import Relation, StudyDefinition
 from app.estimators.found_range import FoundRange, narrowed
 from app.estimators.interface import Conclusion, NotApplicable, Plan, Question
 from app.estimators.labels_public import whole_plan
 from app.estimators.labels_secret import labels_plan
+from app.estimators.linear import linear_plan, midpoint_plan
 from app.mechanisms.draw import draw
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_parts import Part, groups_of, mean_estimator, mean_question
@@ -53,6 +58,15 @@ class Sums:
         queries, noise = ((), NoNoise()) if plan is None else (plan.queries, plan.noise)
         ids = [[cohort.id for cohort in own] for own in self.members]
         return Measurement.of_queries(queries, noise, self.groups, ids)
+
+    def read(self, asked: Question) -> Plan | None:
+        """What reads them in a replace_one study, people and noise as they are; None where nothing does."""
+        if self.plan is None:
+            return None
+        weights = self.plan.queries[0].sum_weights
+        if not any(weights):
+            return midpoint_plan(self.groups, asked)
+        return linear_plan(self.groups, asked, weights=weights, noise=self.plan.noise, attached=False)
 
     def noisy(self, found: FoundRange, sums: Mapping[int, ClippedSum]) -> list[int]:
         """The values of the plan's queries with exact noise, as if the found range were a whole grid.
@@ -117,16 +131,27 @@ class AskedMeans:
         """What they are asked, over the declared range."""
         return mean_question(self.study, self.question, self.crowd, self.part)
 
-    def over(self, grid: Grid) -> Means:
-        """Plan it over a range. Weights and noise are the same for every part of the declared one.
+    def over(self, found: FoundRange, drawn: Sequence[Sums] = ()) -> Means:
+        """Plan it over a range, or what reads sums over it that are planned already.
+
+        Args:
+            found: The range.
+            drawn: The sums: people weigh in them what they do, under the same noise, whatever the range.
 
         Raises:
             NotApplicable: no person, or no label, has an answer.
         """
-        study, asked = self.study, replace(self.asked, grid=grid)
+        study = self.study
+        tilt = min(1.0, self.asked.tilt * GRID_SIZE / found.width)
+        asked = replace(self.asked, grid=found.grid(study.grid), tilt=tilt)
         if self.question.by and study.relation is Relation.REPLACE_ONE:
-            return self._by_public_label(asked)
+            return self._by_public_label(asked, drawn)
         groups = groups_of(self.crowd, self.part)
+        if study.relation is Relation.REPLACE_ONE and drawn:
+            (one,) = drawn
+            plan = one.read(asked)
+            assert plan is not None
+            return Means(sums=(replace(one, plan=plan),), plan=plan)
         if self.question.by:
             numbers = [number for number, (_, one) in enumerate(self.labels) for _ in one.groups]
             plan = labels_plan(Groups.of(groups), numbers, [own.where for own, _ in self.labels], asked)
@@ -134,9 +159,13 @@ class AskedMeans:
             plan = mean_estimator(study).plan(groups, asked)
         return Means(sums=(Sums(groups=groups, members=self.crowd.members, plan=plan),), plan=plan)
 
-    def _by_public_label(self, asked: Question) -> Means:
+    def _by_public_label(self, asked: Question, drawn: Sequence[Sums]) -> Means:
         """Sums for each label, of which the whole is read off, too."""
-        sums = tuple(self._of_label(crowd, asked) for _, crowd in self.labels)
+        if drawn:
+            asked_of = [replace(asked, people=crowd.people) for _, crowd in self.labels]
+            sums = tuple(replace(one, plan=one.read(own)) for one, own in zip(drawn, asked_of, strict=True))
+        else:
+            sums = tuple(self._of_label(crowd, asked) for _, crowd in self.labels)
         if all(one.plan is None for one in sums):
             raise NotApplicable("No label has an answer: too few of its people can take part.")
         whole = whole_plan([(one.groups, one.plan) for one in sums], asked)

@@ -33,9 +33,15 @@ from app.services.shapes.shape_plans import (
     refuse_without_people,
     weigh,
 )
-from app.services.shapes.shape_questions import ShapeQuestion
+from app.services.shapes.shape_questions import ExpectedRange, ShapeQuestion
 from app.services.statistics import planned_errors, planning
 from app.store.bins import ClippedSum
+
+WHOLE = FoundRange(low=0, high=GRID_SIZE, outside=0.0)
+"""The declared range."""
+
+GUESS = ExpectedRange(width=GRID_SIZE // 10)
+"""What is expected where no range was found before: who has one found takes the declared one for too wide."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +54,12 @@ class FoundPlan:
         edges: Ends of the bins [grid steps].
         bins: The first part.
         asked: What the second part is asked, over any range.
-        means: Its plan over the declared range.
+        expected: The range that is expected to be found.
+        means: Its plan over that.
+        interval_width: Predicted width of the interval, as a part of the range, if the declared one stays:
+            answers are compared by it.
         gain: The square of the interval over the declared range, over that of this one where the values fill
-            the declared range; below 1. Where a part r of it is found, 1 / r^2 times as much.
+            the declared range; below 1. Where a part r of it is found, 1 / r^2 times as much, without a tilt.
         costs: What each person of each group pays for both parts [the study's currency].
         most: The largest charge to a person; in add_remove_one studies the largest that is possible.
     """
@@ -60,7 +69,9 @@ class FoundPlan:
     edges: tuple[int, ...]
     bins: SharesPlan
     asked: AskedMeans
+    expected: ExpectedRange
     means: Means
+    interval_width: float
     gain: float
     costs: tuple[int, ...]
     most: int
@@ -84,7 +95,8 @@ class FoundPlan:
         asked = AskedMeans(study=study, question=question, labels=labels, part=second)
         refuse_without_people(study, asked.crowd)
         # 1. The second part, which says who takes part: no person pays for an answer that is not there.
-        means = asked.over(study.grid)
+        expected = question.expected or GUESS
+        means = asked.over(expected.found)
         small = frozenset(number for number, one in enumerate(means.sums) if one.plan is None)
         for number in small:
             name = labels[number][0].where[question.by]
@@ -103,21 +115,23 @@ class FoundPlan:
         costs = added_up(crowd, of_bins, of_mean)
         # 3. What it may cost, and what it gains.
         declared, most = replace(asked, part=int), max(costs, default=0)
+        width = planning.interval_width(study, asked.over(WHOLE, means.sums).plan)
         if relation is Relation.ADD_REMOVE_ONE:
             most = bins_cost(weighing.cap, bins.noise, relation)
             most += planning.epsilon_max(study, mean_estimator(study), asked.asked, of_mean)
             ratio = asked.asked.cap / max(declared.asked.cap, 1)
         else:
-            widths = [planning.interval_width(study, one.plan) for one in (declared.over(study.grid), means)]
             # Without noise there is nothing to gain.
-            ratio = widths[0] / widths[1] if widths[1] else 1.0
+            ratio = planning.interval_width(study, declared.over(WHOLE).plan) / width if width else 1.0
         return cls(
             study=study,
             crowd=crowd,
             edges=(0, *question.starts, GRID_SIZE),
             bins=bins,
             asked=asked,
+            expected=expected,
             means=means,
+            interval_width=width / float(study.grid.width),
             gain=ratio**2,
             costs=costs,
             most=most,
@@ -125,13 +139,8 @@ class FoundPlan:
 
     @property
     def predicted_error(self) -> float:
-        """Root mean square error of the mean, if the values fill the declared range [data's unit]."""
+        """Root mean square error of the mean, if the range is found that is expected [data's unit]."""
         return min(self.means.plan.predicted_error, float(self.study.grid.width))
-
-    @property
-    def interval_width(self) -> float:
-        """Predicted width of the interval, as a part of the range that is found."""
-        return planning.interval_width(self.study, self.means.plan) / float(self.study.grid.width)
 
     def charges(self) -> tuple[Charge, ...]:
         """What it costs each cohort, in the order of ids."""
@@ -172,12 +181,12 @@ class FoundPlan:
         grid = found.grid(self.study.grid)
         # What is drawn is what was priced; the range only decides how it is read.
         values = [value for one in self.means.sums for value in one.noisy(found, sums)]
-        conclusion = self.asked.over(grid).plan.conclude(values)
+        read = self.asked.over(found, self.means.sums).plan
+        conclusion = read.conclude(values)
         outside: int | None = None
         details: dict[str, Any] = dict(conclusion.details)
         if "groups" in details:
-            width, plans = float(self.study.grid.width), self.means.plan.labels
-            details["groups"] = planned_errors.of_labels(details["groups"], plans, width)
+            details["groups"] = planned_errors.of_labels(details["groups"], read.labels, float(grid.width))
         if self.study.relation is Relation.REPLACE_ONE:
             outside = math.ceil(found.outside * self.crowd.people)
             if "groups" in details:
@@ -188,6 +197,7 @@ class FoundPlan:
             "standard_error": conclusion.standard_error,
             "interval": asdict(conclusion.interval),
             "population_interval": asdict(conclusion.population_interval),
+            "predicted_error": min(read.predicted_error, float(grid.width)),
             "range": {
                 "lower": float(grid.lower),
                 "upper": float(grid.upper),

@@ -1,10 +1,11 @@
 """What a question about the distribution would cost, and how accurate it would be; nothing is spent."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.core.cohort import Cohort
 from app.core.errors import BudgetExhausted, PrivacyRefusal, ServiceError
+from app.core.grid import GRID_SIZE
 from app.core.piece import LastStep, Piece
 from app.core.release import StoredRelease
 from app.core.study import Currency, Study
@@ -126,7 +127,13 @@ def _estimator(
         answers_left=left,
         chosen=True,
         gain=shown.gain if isinstance(shown, FoundPlan) else None,
+        expected_range=_expected_range(shown) if isinstance(shown, FoundPlan) else None,
     )
+
+
+def _expected_range(made: FoundPlan) -> Mapping[str, object]:
+    width = made.expected.width / GRID_SIZE * float(made.study.grid.width)
+    return {"width": width, "release": made.expected.release}
 
 
 def _newcomers(request: ShapeRequest, now: _Situation, reading: Reading) -> Newcomers | None:
@@ -156,7 +163,7 @@ def _newcomers(request: ShapeRequest, now: _Situation, reading: Reading) -> Newc
 
 
 def _accuracy(request: ShapeRequest, made: AnyPlan | ShapeStep, reading: Reading) -> Accuracy:
-    """Of a mean and what is read off it in the unit of that; of a found range as of the declared one."""
+    """Of a mean and what is read off it in the unit of that; of a found range as of the expected one."""
     study = request.study.definition
     shown = made.whole if isinstance(made, ShapeStep | LabelsPlan) else made
     if isinstance(shown, CoordinatesPlan):

@@ -5,13 +5,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from uuid import UUID
 
 from app.core.epsilon import MICRO, share_of
 from app.core.errors import FieldError, InvalidRequest
 from app.core.grid import GRID_SIZE
 from app.core.release import Asked
 from app.core.study import NO_SIZE, NO_TILT, NOT_OF_CHOICES, Relation, StudyDefinition
-from app.estimators.found_range import ladder
+from app.estimators.found_range import FoundRange, ladder
 from app.estimators.ranks import CELLS
 from app.estimators.registry import AUTO
 from app.services.shapes.shape_parameters import (
@@ -96,6 +97,24 @@ def of_shape(study: StudyDefinition, ask: Ask) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedRange:
+    """The range that a mean over a found one is planned for.
+
+    Attributes:
+        width: Of it [grid steps].
+        release: The answer that found it; None of a guess.
+    """
+
+    width: int
+    release: UUID | None = None
+
+    @property
+    def found(self) -> FoundRange:
+        """It as if it had been found; where it lies says nothing of errors."""
+        return FoundRange(low=0, high=self.width, outside=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShapeQuestion:
     """A question with every default filled in.
 
@@ -119,6 +138,8 @@ class ShapeQuestion:
         expected_size: add_remove_one: the number of people to predict for, as asked.
         last_size: add_remove_one: what is published of it. No part of the question.
         tilt: [ppm]; None in add_remove_one studies.
+        expected: Of a mean over a found range the one that was found last; None for none. No part of the
+            question.
     """
 
     estimator: str
@@ -140,6 +161,7 @@ class ShapeQuestion:
     needs: tuple[str, ...] = ()
     public: bool = False
     last_size: float | None = None
+    expected: ExpectedRange | None = None
 
     @property
     def size(self) -> float | None:

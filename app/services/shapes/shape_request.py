@@ -7,11 +7,12 @@ from uuid import UUID
 
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
+from app.core.grid import GRID_SIZE
 from app.core.piece import LastStep, Piece
 from app.core.quota import QuotaUse
 from app.core.release import Facts, StoredRelease
 from app.core.session import SessionProtocol
-from app.core.study import Relation, Study
+from app.core.study import Relation, Study, StudyDefinition
 from app.core.study import assumption as of_mean
 from app.estimators.interface import NotApplicable
 from app.services.replies import Idempotency
@@ -26,6 +27,7 @@ from app.services.shapes.shape_questions import (
     FOUND_RANGE,
     HISTOGRAM,
     SHARES,
+    ExpectedRange,
     ShapeQuestion,
     resolve,
 )
@@ -44,6 +46,9 @@ from app.store.database import Connection
 WHOLE = 1.0
 """Widths of intervals are parts of all people, or of a range that is found; those of means are in the data's
 unit."""
+
+
+_MOVED = ", in the part of it that is found, all values moved into it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,19 +113,25 @@ class ShapeRequest:
     async def towards(self, connection: Connection) -> "ShapeRequest":
         """The request for a certain share, or with a number of people to predict for, as means have them.
 
+        Of a mean over a found range with the one that was found last, too.
+
         Raises:
             InvalidRequest: a new answer would have too many numbers.
         """
-        self.question.refuse_too_many_numbers(self.study.definition)
+        question = self.question
+        question.refuse_too_many_numbers(self.study.definition)
+        if question.estimator == FOUND_RANGE:
+            found = await store.read_last_range(connection, self.study.id, question.measure)
+            expected = None if found is None else _expected(self.study.definition, found)
+            question = replace(question, expected=expected)
         if not self.compares:
-            size = await last_size(connection, self.study, self.question.where)
-            return replace(self, question=replace(self.question, last_size=size))
+            size = await last_size(connection, self.study, question.where)
+            return replace(self, question=replace(question, last_size=size))
         if not self.by_steps:
-            return self
+            return replace(self, question=question)
         last = await pieces.last_step(connection, self.study.id, self.question.by_parts.family)
         if last is None:
             return self
-        question = self.question
         if self.raises:
             question = replace(question, share=min(MICRO, last.share + question.share))
         return replace(self, question=question, had=last.share)
@@ -235,6 +246,13 @@ class ShapeRequest:
             gain.check(people=people, left_out=unable, width=width, best=best, needed=self.first)
 
 
+def _expected(study: StudyDefinition, last: StoredRelease) -> ExpectedRange:
+    """The range that an answer found."""
+    found = json.loads(last.body)["range"]
+    part = (found["upper"] - found["lower"]) / float(study.grid.width)
+    return ExpectedRange(width=max(1, min(GRID_SIZE, round(part * GRID_SIZE))), release=last.id)
+
+
 def people_of(rows: Sequence[Cohort], searched: Searched | None) -> int:
     """All with a live contribution, or an answer that is joined in."""
     more = 0 if searched is None else searched.people - searched.reporting
@@ -244,13 +262,13 @@ def people_of(rows: Sequence[Cohort], searched: Searched | None) -> int:
 def assumption(question: ShapeQuestion) -> str | None:
     """What intervals assume of people, in words; None where a tilt has no place.
 
-    A tilt is a part of all people; of a mean it is a part of the range that is found.
+    A tilt is a part of all people; of a mean it is a part of the study's range.
     """
     tilt = question.tilt
     if tilt is None:
         return None
     if question.estimator == FOUND_RANGE:
-        return of_mean(tilt) + (" that is found, all values moved into it" if 0 < tilt < MICRO else "")
+        return of_mean(tilt) + (_MOVED if 0 < tilt < MICRO else "")
     if question.estimator == COORDINATES:
         return of_mean(tilt) + (" in each coordinate" if tilt < MICRO else "")
     of_shares = _of_shares(tilt)

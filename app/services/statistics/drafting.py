@@ -1,7 +1,7 @@
 """One estimator's plan as it is shown, and an answer as it is to be published; without the database."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
@@ -47,6 +47,8 @@ class PlannedEstimator:
             statistic's unit].
         statistics: What is read off the answer, at no further price.
         gain: Of a mean over a range that is found, see `shapes.found_plans.FoundPlan`; None of others.
+        expected_range: The range that such a mean is planned for: its width [data's unit], and the release
+            that found it, None of a guess; None of others.
         of_mean: The error of the mean, by which estimators are chosen [data's unit].
     """
 
@@ -65,6 +67,7 @@ class PlannedEstimator:
     population_half_width: float | None = None
     chosen: bool = False
     gain: float | None = None
+    expected_range: Mapping[str, object] | None = None
     of_mean: float = 0.0
 
 

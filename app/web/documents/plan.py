@@ -12,7 +12,7 @@ from app.core.numbers import headline, margin
 from app.core.study import StudyDefinition, StudyState, assumption
 from app.estimators.interface import NoContributions, NotApplicable
 from app.services.statistics.drafting import Newcomers, Planned, PlannedEstimator
-from app.services.statistics.questions import FOUND, RANGE, SD, VARIANCE
+from app.services.statistics.questions import SD, VARIANCE
 from app.services.statistics.reading import Reading
 from app.web.documents.release import IntervalOut
 from app.web.documents.shape import shown_off
@@ -66,6 +66,15 @@ class RefusalOut(WireOut):
     detail: str
 
 
+class ExpectedRangeOut(WireOut):
+    """The range that a mean over a found one is planned for: errors and intervals are as if it were found."""
+
+    width: float = Field(description="Its width, in the data's unit.")
+    release: UUID | None = Field(
+        description="The answer that found it, the last one; null of a guess: a tenth of the declared range."
+    )
+
+
 class PlannedOut(WireOut):
     """Price and accuracy of one estimator."""
 
@@ -101,9 +110,9 @@ class PlannedOut(WireOut):
     )
     half_width: float | None = Field(
         description="Half of the 95 % interval for the dataset that the answer will have, before it is cut "
-        "off at the range, in the unit of `predicted_error`. The most that it can be of `variance`, `sd` and "
-        "`range=found`. Null where the number of people is secret, since the interval depends on it, and of "
-        "histograms, shares, quantiles, counts, covariances and `describe`."
+        "off at the range, in the unit of `predicted_error`. The most that it can be of `variance` and `sd`; "
+        "of `range=found` that in the expected range. Null where the number of people is secret, since the "
+        "interval depends on it, and of histograms, shares, quantiles, counts, covariances and `describe`."
     )
     population_predicted_error: float | None = Field(
         None,
@@ -115,8 +124,11 @@ class PlannedOut(WireOut):
     )
     gain: float | None = Field(
         description="With `range=found`: how many times smaller the square of the interval is than over the "
-        "declared range, if the values fill that; where a part r of it is found, 1 / r² times as much. Null "
-        "of others."
+        "declared range, if the values fill that; where a part r of it is found, at most 1 / r² times as "
+        "much. Null of others."
+    )
+    expected_range: ExpectedRangeOut | None = Field(
+        None, description="With `range=found`: what it is planned for. Null of others."
     )
     statistics: list[str] = Field(
         description="What is read off such an answer, at no further price, as far as it says it."
@@ -149,6 +161,7 @@ class PlanOut(WireOut):
                             "population_predicted_error": 0.61,
                             "population_half_width": 1.2,
                             "gain": None,
+                            "expected_range": None,
                             "statistics": ["mean", "sum", "variance", "sd"],
                         }
                     ],
@@ -182,8 +195,9 @@ class PlanOut(WireOut):
                         "population_half_width": 1.6,
                     },
                     "refusal": None,
-                    "in_words": "now 41.4 ± 1.6; for another 0.1 of each epsilon ± 0.80, which costs a "
-                    "person at most 0.15; newcomers only: ± 1.4, which costs the 230 new people at most 0.15",
+                    "in_words": "now 41.4 ± 1.6; for another 0.1 of each epsilon ± 0.80, half of its 95 % "
+                    "interval, which costs a person at most 0.15; newcomers only: ± 1.4, which costs the "
+                    "230 new people at most 0.15",
                 }
             ]
         }
@@ -262,7 +276,7 @@ def _in_words(
     planned: Planned, stands: StandingOut | None, reading: Reading, ended: StudyState | None
 ) -> str:
     """The plan in one sentence."""
-    most = reading.statistic in (VARIANCE, SD) or reading.ask.parameters.get(RANGE) == FOUND
+    most = reading.statistic in (VARIANCE, SD)
     parts = []
     if stands is not None and stands.interval is not None and stands.estimate is not None:
         shown = headline(stands.estimate, stands.interval.lower, stands.interval.upper).estimate
@@ -278,7 +292,8 @@ def _in_words(
         if chosen.half_width is None:
             offer = f"an answer for {more} of each epsilon costs a person at most"
         else:
-            offer = f"{own}for {more} of each epsilon {_gives(chosen, most)}, which costs a person at most"
+            half = f"{_gives(chosen, most)}, half of its 95 % interval{_in_range(chosen)}"
+            offer = f"{own}for {more} of each epsilon {half}, which costs a person at most"
         parts.append(f"{offer} {_costs(chosen)}{refused}")
     if planned.newcomers is not None:
         new = planned.newcomers
@@ -295,6 +310,15 @@ def _in_words(
     else:
         return said or "an answer costs no person anything"
     return f"{said}; {none}" if said else none
+
+
+def _in_range(one: PlannedEstimator) -> str:
+    """What range a half is planned for, where it is found first."""
+    if one.expected_range is None:
+        return ""
+    width, release = one.expected_range["width"], one.expected_range["release"]
+    why = "a guess: a tenth of the declared one" if release is None else "as the last one"
+    return f" if the range that is found is {width:g} wide ({why})"
 
 
 def _gives(one: PlannedEstimator | Newcomers, most: bool) -> str:

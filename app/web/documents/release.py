@@ -327,3 +327,31 @@ def with_charges(body: bytes, charges: Sequence[CohortCharge]) -> bytes:
 def page_bytes(items: Sequence[bytes], next_cursor: str | None) -> bytes:
     """A page of documents that are JSON already."""
     return b'{"items":[' + b",".join(items) + b'],"next_cursor":' + json.dumps(next_cursor).encode() + b"}"
+
+
+def error_of(statistic: str, *, of_coordinates: bool = False) -> tuple[str, str]:
+    """The unit of the predicted error of an answer, and what it is the root mean square error of.
+
+    >>> error_of("mean")
+    ("in the data's unit", 'of the mean')
+    """
+    each = " of each coordinate" if of_coordinates else ""
+    match statistic:
+        case "count":
+            return "people", "of the count"
+        case "covariance":
+            return "in the product of both units", "of the covariance"
+        case "shares":
+            return "part of all people", "of a choice's share"
+        case "histogram" | "distribution":
+            return "part of all people", "of a bin's share"
+        case "quantile" | "median":
+            return "part of all people", "of the rank"
+        case "variance":
+            return "in the square of the data's unit", f"of the variance{each}, at most"
+        case "sd":
+            return "in the data's unit", f"of the standard deviation{each}, at most"
+        case "describe":
+            return "in the data's unit", "of the mean"
+        case _:
+            return "in the data's unit", f"of the {statistic}{each}"

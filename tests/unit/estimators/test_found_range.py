@@ -132,9 +132,9 @@ def test_the_plan_of_the_mean_is_the_same_for_every_part_of_the_range(relation: 
     )
     made = case.plan
     for width in (7, 2**20, GRID_SIZE):
-        grid = FoundRange(low=0, high=width, outside=0.0).grid(made.study.grid)
-        assert grid.width == made.study.grid.width * Fraction(width, GRID_SIZE)
-        (again,), (first,) = made.asked.over(grid).sums, made.means.sums
+        found = FoundRange(low=0, high=width, outside=0.0)
+        assert found.grid(made.study.grid).width == made.study.grid.width * Fraction(width, GRID_SIZE)
+        (again,), (first,) = made.asked.over(found, made.means.sums).sums, made.means.sums
         assert again.plan is not None
         assert first.plan is not None
         assert (again.plan.queries, again.plan.noise) == (first.plan.queries, first.plan.noise)

@@ -19,7 +19,7 @@ from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators.found_range import FoundRange, narrowed
-from app.estimators.interface import NotApplicable
+from app.estimators.interface import NoContributions, NotApplicable
 from app.estimators.quantiles import LEVEL, error_law
 from app.services.shapes import found_means
 from app.services.shapes.found_plans import FoundPlan
@@ -189,6 +189,7 @@ def test_public_people_and_people_who_cannot_pay_have_their_place_in_labels():
     assert whole > 100 / 450 > label, "of a part of all nothing is known"
     with pytest.raises(NotApplicable, match="region:east"):
         by_region(study, [cohort(1, 0, 300), broke], needs=("north", "east"))
-    for people in ([broke], []):
-        with pytest.raises(BudgetExhausted):
-            by_region(study, people)
+    with pytest.raises(BudgetExhausted):
+        by_region(study, [broke])
+    with pytest.raises(NoContributions):
+        by_region(study, [])
