@@ -1,6 +1,6 @@
 """An analyst's question, from a query string or a document."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from app.core.errors import FieldError, InvalidRequest
@@ -10,7 +10,7 @@ from app.services.shapes.shape_questions import SHAPES
 from app.services.statistics.questions import MEAN, Ask
 from app.services.statistics.reading import READ
 from app.web.documents.types import EPSILON_SCHEMA, parse_epsilon, parse_share, parse_size, parse_tilt
-from app.web.request import JSON
+from app.web.request import JSON, ApiRequest
 from app.web.validation_messages import InvalidValue
 
 _SHARE = {
@@ -108,7 +108,13 @@ LISTS = frozenset({"edges", "where"})
 REPEATABLE = frozenset({"where"})
 """Query parameters that may be repeated."""
 
-_FLAGS = frozenset({"allow_worse", "fresh"})
+ONCE = {
+    "by": "an answer has the labels of one attribute; to ask people with certain labels of others, give them "
+    "with where, as by=sex&where=region:north"
+}
+"""What is possible in place of giving a query parameter twice."""
+
+FLAGS = ("allow_worse", "fresh")
 """Fields that are no part of a question: how an answer to it is made."""
 
 _FRESH = {
@@ -179,7 +185,9 @@ def request_body() -> dict[str, Any]:
     return {"required": False, "content": {JSON: {"schema": schema, "example": example}}}
 
 
-def read_question(*sources: Mapping[str, object], statistic: str | None = None) -> Ask:
+def read_question(
+    *sources: Mapping[str, object], statistic: str | None = None, beside: Sequence[str] = ()
+) -> Ask:
     """A question from fields of text and numbers.
 
     A field that is no part of every question is a parameter of the estimator; whether that has such a
@@ -188,11 +196,15 @@ def read_question(*sources: Mapping[str, object], statistic: str | None = None) 
     Args:
         sources: Query parameters and documents; no two of them give the same field.
         statistic: Where the path names it.
+        beside: What may be given beside the question, for the refusal of a name that is not known.
 
     Raises:
         InvalidRequest: names every offending field.
     """
-    fields: dict[str, object] = {} if statistic is None else {"statistic": statistic}
+    own = [one.name for estimator in ESTIMATORS.values() for one in estimator.parameters]
+    parameter_names = dict.fromkeys((*own, *SHAPE_PARAMETERS))
+    given = {} if statistic is None else {"statistic": statistic}
+    fields: dict[str, object] = {**given}
     errors: list[FieldError] = []
     for source in sources:
         for name, value in _flat(source, errors):
@@ -209,13 +221,17 @@ def read_question(*sources: Mapping[str, object], statistic: str | None = None) 
             else:
                 errors.append(FieldError(name, "must be true or false"))
             continue
-        if name in _FLAGS:
+        if name in FLAGS:
             errors.append(FieldError(name, "belongs in the document that is posted to releases"))
             continue
         if name in LISTS and isinstance(value, list) and all(isinstance(one, str) for one in value):
             value = ",".join(value)
-        if not isinstance(value, str):
-            errors.append(FieldError(name, "must be a string or a number"))
+        if name not in _FIELDS and name not in parameter_names:
+            names = (*(one for one in _FIELDS if one not in given), *beside, *parameter_names)
+            errors.append(FieldError(name[:64], f"is not known here; there are {', '.join(names)}"))
+        elif not isinstance(value, str):
+            instead = f": {ONCE[name]}" if name in ONCE else ""
+            errors.append(FieldError(name, f"must be a string or a number{instead}"))
         elif not value:
             errors.append(FieldError(name, "must not be empty"))
         elif name == "statistic" and value not in (*READ, *SHAPES):
@@ -228,10 +244,19 @@ def read_question(*sources: Mapping[str, object], statistic: str | None = None) 
         elif name in _FIELDS:
             known[name] = str(value)
         else:
-            parameters[name[:64]] = str(value)
+            parameters[name] = str(value)
     if errors:
         raise InvalidRequest.naming(errors, "the question is ")
     return Ask(**known, parameters=parameters)
+
+
+def query_of(request: ApiRequest) -> dict[str, str]:
+    """The fields of a question that are in the address.
+
+    Raises:
+        InvalidRequest: one is given twice that takes one value.
+    """
+    return request.single_query(REPEATABLE, ONCE)
 
 
 def read_plan(query: Mapping[str, str]) -> tuple[Ask, bool]:
@@ -244,7 +269,7 @@ def read_plan(query: Mapping[str, str]) -> tuple[Ask, bool]:
     fresh = fields.pop("fresh", "false")
     if fresh not in ("true", "false"):
         raise InvalidRequest.field("fresh", "must be true or false")
-    return read_question(fields), fresh == "true"
+    return read_question(fields, beside=("fresh",)), fresh == "true"
 
 
 def take_flag(document: dict[str, object], name: str) -> bool:

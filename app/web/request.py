@@ -3,6 +3,7 @@
 import re
 from collections.abc import AsyncIterator, Container, Iterable, Mapping, Set
 from contextlib import asynccontextmanager, suppress
+from types import MappingProxyType
 from typing import cast
 from urllib.parse import unquote_to_bytes
 from uuid import UUID
@@ -257,8 +258,14 @@ class ApiRequest(Request):
         studies = self.api.services.studies
         return await (studies.read(slug) if fresh else studies.get(slug))
 
-    def single_query(self, repeatable: Container[str] = ()) -> dict[str, str]:
+    def single_query(
+        self, repeatable: Container[str] = (), once: Mapping[str, str] = MappingProxyType({})
+    ) -> dict[str, str]:
         """The query parameters; of those that are repeatable all values, with commas between.
+
+        Args:
+            repeatable: They.
+            once: What is possible in place of giving one of the others twice.
 
         Raises:
             InvalidRequest: another one is given twice.
@@ -268,7 +275,8 @@ class ApiRequest(Request):
         values: dict[str, str] = {}
         for name, value in self.query_params.multi_items():
             if name in values and name not in repeatable:
-                raise InvalidRequest.field(name, "is given twice")
+                instead = once.get(name, "it takes one value")
+                raise InvalidRequest.field(name, f"is given twice: {instead}")
             values[name] = f"{values[name]},{value}" if name in values else value
         return values
 
@@ -280,7 +288,8 @@ class ApiRequest(Request):
         """
         for name in self.single_query():
             if name not in known:
-                raise InvalidRequest.field(name, "is an unknown parameter")
+                those = f"there are {', '.join(sorted(known))}" if known else "there are none"
+                raise InvalidRequest.field(name, f"is not a parameter of this address; {those}")
 
     def refuse_malformed_address(self) -> None:
         """Refuse an address that is not UTF-8, or a query with the character NUL.

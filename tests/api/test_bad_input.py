@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import re
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -310,6 +312,39 @@ async def test_an_unknown_path_is_not_found(service: Service, path: str) -> None
     assert_problem(await service.call("GET", path, "admin"), "not_found", 404)
 
 
+async def test_an_unknown_parameter_is_answered_with_all_that_there_are(service: Service, study: str) -> None:
+    """Of every route: what the OpenAPI document says of it."""
+    described = service.app.openapi()
+    tried = 0
+    for path, methods in described["paths"].items():
+        for method, operation in methods.items():
+            names = [one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"]
+            address = re.sub(r"{\w+}", "mean", path.replace("{study}", study))
+            options: dict[str, Any] = {"json": {}} if method in ("post", "put", "patch") else {}
+            for role in ("admin", "analyse", "contribute"):
+                refused = await service.call(method.upper(), f"{address}?shar=1", role, **options)
+                if refused.status_code == 422 and refused.json()["errors"][0]["field"] == "shar":
+                    reason = refused.json()["errors"][0]["reason"]
+                    missing = [name for name in names if not re.search(rf"\b{name}\b", reason)]
+                    assert not missing, (method, path, reason)
+                    tried += 1
+    assert tried > 40
+
+
+@pytest.mark.parametrize("path", ["plan", "statistics/mean", "releases"])
+async def test_a_parameter_that_is_given_twice_says_what_is_possible(
+    service: Service, study: str, path: str
+) -> None:
+    method = "POST" if path == "releases" else "GET"
+    for query, reason in (
+        ("by=sex&by=region", "is given twice: an answer has the labels of one attribute"),
+        ("share=1&share=1", "is given twice: it takes one value"),
+    ):
+        refused = await service.call(method, f"/v1/studies/{study}/{path}?{query}", "analyse")
+        problem = assert_problem(refused, "invalid_request", 422, query.partition("=")[0])
+        assert problem["errors"][0]["reason"].startswith(reason)
+
+
 @pytest.mark.parametrize(
     ("path", "document", "field", "reason"),
     [
@@ -322,6 +357,10 @@ async def test_an_unknown_path_is_not_found(service: Service, path: str) -> None
             "not a parameter of a histogram; it has edges, bins",
         ),
         ("/v1/admin/budgets/raise", {"epsilon": 1, "reason": ""}, "reason", "must not be empty"),
+        ("/v1/studies/{study}/releases", {"by": ["a", "b"]}, "by", "one attribute"),
+        ("/v1/studies/{study}/releases", {"shar": 1}, "shar", "share, epsilon, expected_size"),
+        ("/v1/studies/{study}/releases", {"parameters": {"bin": 1}}, "bin", "edges, bins"),
+        ("/v1/studies/{study}/releases", {"freshly": True}, "freshly", "allow_worse, fresh"),
     ],
 )
 async def test_a_refusal_says_what_there_is_instead(

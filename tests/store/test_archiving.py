@@ -204,3 +204,31 @@ async def test_an_older_version_holds_what_was_spent(empty_database_url: str) ->
     await migrate.upgrade(empty_database_url)
     async with workbench(empty_database_url) as bench:
         await bench.assert_clean()
+
+
+@pytest.mark.parametrize("name", ["study.end", "budget.raise"])
+async def test_what_changes_very_many_accounts_holds_back_all_others(database_url: str, name: str) -> None:
+    """Also those that stay as they are: it takes accounts in no order, which others could not follow."""
+    database = InterceptedDatabase.open(database_url)
+    async with workbench(database_url, replicas=2, databases=[database]) as bench:
+        study, other = await bench.study(), await bench.study()
+        await bench.crowd(study, 5)
+        waiting: list[asyncio.Task[object]] = []
+
+        async def contribute() -> None:
+            coming = bench.replicas[1].contributions.contribute(other, offer("stranger"))
+            waiting.append(asyncio.create_task(coming))
+            done, _ = await asyncio.wait(waiting, timeout=0.3)
+            assert not done
+
+        database.interceptions[name] = Interception(before_commit=contribute)
+        if name == "study.end":
+            await archive(bench, study.definition.slug)
+        else:
+            await bench.services.budgets.raise_all(
+                epsilon=MICRO, at_most=None, reason="more", principal=ADMIN
+            )
+        async with asyncio.timeout(PATIENCE):
+            await asyncio.gather(*waiting)
+        assert database.begun[name] == len(waiting) == 1
+        await bench.assert_clean()

@@ -49,7 +49,7 @@ async def plan(request: ApiRequest, study: StudyPath) -> Response:
 async def answer_plan(request: ApiRequest, study: str) -> Response:
     """The plan of the question in the query."""
     found = await request.study(study)
-    ask, fresh = question_params.read_plan(request.single_query(question_params.REPEATABLE))
+    ask, fresh = question_params.read_plan(question_params.query_of(request))
     async with request.work():
         document = await documents_out.plan(request.api.services, found, ask, fresh=fresh)
     return Response(document.model_dump_json(), media_type=JSON)
@@ -82,7 +82,7 @@ async def current_statistic(request: ApiRequest, study: StudyPath, statistic: St
     found = await request.study(study)
     if statistic not in (*READ, *SHAPES):
         raise NotFound(f"There is no such statistic; there are {', '.join((*READ, *SHAPES))}.")
-    ask = question_params.read_question(request.single_query(question_params.REPEATABLE), statistic=statistic)
+    ask = question_params.read_question(question_params.query_of(request), statistic=statistic)
     reading = Reading.of(found.definition, ask)
     services, asker = request.api.services, request.principal.token_id
     async with request.work():
@@ -127,7 +127,9 @@ async def make_release(request: ApiRequest, study: StudyPath) -> Response:
     document = dict(await request.read_object(required=False))
     allow_worse = question_params.take_flag(document, "allow_worse")
     fresh = question_params.take_flag(document, "fresh")
-    ask = question_params.read_question(request.single_query(question_params.REPEATABLE), document)
+    ask = question_params.read_question(
+        question_params.query_of(request), document, beside=question_params.FLAGS
+    )
     key = await idempotency.idempotency(request)
     reading = Reading.of(found.definition, ask)
     services, asker = request.api.services, request.principal.token_id

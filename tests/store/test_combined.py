@@ -1,0 +1,39 @@
+"""A combination of answers is of all that there are when it is published."""
+
+import json
+
+import pytest
+
+from app.core.epsilon import MICRO
+from app.core.study import Relation
+from app.services.statistics.questions import Ask
+from tests.store.faults import InterceptedDatabase, Interception
+from tests.store.workbench import workbench
+
+SMALL = Ask(share=MICRO // 10)
+
+
+@pytest.mark.parametrize("relation", Relation)
+async def test_an_answer_that_comes_while_others_are_combined_is_combined_too(
+    database_url: str, relation: Relation
+) -> None:
+    """Else the combination would hide it: it is newer than the answer that it leaves out."""
+    database = InterceptedDatabase.open(database_url)
+    async with workbench(database_url, replicas=2, databases=[database]) as bench:
+        study = await bench.study(relation=relation)
+        await bench.crowd(study, 200)
+        made = [
+            str((await bench.services.releases.release(study, SMALL, None, fresh=True)).id) for _ in range(2)
+        ]
+
+        async def quicker() -> None:
+            made.append(str((await bench.replicas[1].releases.release(study, SMALL, None, fresh=True)).id))
+
+        database.interceptions["release.publish"] = Interception(first=quicker)
+        database.begun.clear()
+        answer = (await bench.services.releases.current(study, Ask())).release
+        assert len(made) == 3
+        assert sorted(json.loads(answer.body)["combines"]) == sorted(made)
+        assert database.begun["release.publish"] == 2, "the first one is discarded"
+        assert (await bench.services.releases.current(study, Ask())).release.id == answer.id
+        await bench.assert_clean()
