@@ -7,6 +7,8 @@ from fastapi.routing import APIRoute
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
+from starlette.types import Message, Receive, Scope, Send
 
 from app.api.access import access_of
 from app.api.openapi import problem_responses
@@ -36,6 +38,10 @@ class Anything(Convertor[str]):
 
 
 register_url_convertor("anything", Anything())
+
+
+def _as_get(scope: Scope) -> Scope:
+    return {**scope, "method": "GET"}
 
 
 class StrictRoute(APIRoute):
@@ -68,6 +74,29 @@ class StrictRoute(APIRoute):
             ),
             **self.responses,
         }
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """As FastAPI does it; HEAD works where GET does."""
+        return super().matches(_as_get(scope) if self._answers_head(scope) else scope)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """As FastAPI does it; HEAD has what GET has, without its body."""
+        if not self._answers_head(scope):
+            await super().handle(scope, receive, send)
+            return
+
+        async def send_head(message: Message) -> None:
+            await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+        asked = _as_get(scope)
+        try:
+            await super().handle(asked, receive, send_head)
+        finally:
+            # What was noted on the way is for the log; the server has to know that it was HEAD.
+            scope.update({**asked, "method": scope["method"]})
+
+    def _answers_head(self, scope: Scope) -> bool:
+        return scope.get("method") == "HEAD" and "GET" in (self.methods or ())
 
     def get_route_handler(self) -> Handler:
         """The handler that FastAPI runs for each request."""

@@ -130,7 +130,8 @@ def in_database(settings: "Settings", work: Callable[["Database"], Awaitable[T]]
 
 def print_json(document: object) -> None:
     """Print a JSON document; decimal numbers stay numbers."""
-    json.dump(document, sys.stdout, indent=2, ensure_ascii=False, default=_to_json)
+    plain = "utf" not in (sys.stdout.encoding or "").lower()
+    json.dump(document, sys.stdout, indent=2, ensure_ascii=plain, default=_to_json)
     sys.stdout.write("\n")
 
 

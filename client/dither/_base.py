@@ -2,15 +2,17 @@
 
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
 from dither._device import Device
-from dither._errors import InvalidRequest
+from dither._errors import PROXY, InvalidRequest
 from dither._flow import Pairs, Reply, Request, Retry
 from dither._ledger import Ledger
 from dither._operations import Operations
@@ -59,17 +61,21 @@ class BaseClient:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self._base_url)!r})"
 
-    def _http_options(self, timeout: Timeout, proxy: Proxy) -> dict[str, Any]:
+    def _http_options(
+        self, timeout: Timeout, proxy: Proxy, ca: Directory | None, transport: object
+    ) -> dict[str, Any]:
         if not isinstance(timeout, httpx.Timeout):
             # Waiting for a free connection is not the service's fault and ends by itself.
             timeout = httpx.Timeout(timeout, pool=None)
         self._timeout = timeout
+        self._proxy = _proxy_for(self._base_url, proxy, transport)
         return {
+            "transport": transport,
             "base_url": self._base_url,
             "headers": self._headers,
             "timeout": timeout,
             "proxy": proxy,
-            "verify": _tls(),
+            "verify": _tls(str(ca or os.environ.get("DITHER_CA") or "")),
         }
 
     def _request_options(self, request: Request) -> dict[str, Any]:
@@ -80,16 +86,63 @@ class BaseClient:
             "content": request.body,
             "headers": dict(request.headers),
         }
+        if self._proxy is not None:
+            # What went wrong may be its fault.
+            options["extensions"] = {PROXY: self._proxy}
         if request.patience and self._timeout.read is not None:
             parts = self._timeout.as_dict()
             options["timeout"] = httpx.Timeout(**{**parts, "read": self._timeout.read + request.patience})
         return options
 
 
-@lru_cache(maxsize=1)
-def _tls() -> ssl.SSLContext:
-    """One TLS configuration for all clients: reading the certificates takes longer than all the rest."""
-    return httpx.create_ssl_context()
+@lru_cache(maxsize=8)
+def _tls(ca: str) -> ssl.SSLContext:
+    """One TLS configuration for all clients: reading the certificates takes longer than all the rest.
+
+    Args:
+        ca: A file, or a directory, of certificates that are trusted besides the usual ones; may be empty.
+
+    Raises:
+        InvalidRequest: there is none.
+    """
+    try:
+        context = httpx.create_ssl_context()
+    except OSError as fault:
+        raise InvalidRequest("SSL_CERT_FILE", f"names no certificates: {fault}") from None
+    if ca:
+        try:
+            context.load_verify_locations(**{"capath" if Path(ca).is_dir() else "cafile": ca})
+        except OSError as fault:
+            raise InvalidRequest("ca", f"(DITHER_CA) names no certificates in PEM, {ca}: {fault}") from None
+    return context
+
+
+@contextmanager
+def configured() -> Iterator[None]:
+    """Names what httpx cannot use of its configuration.
+
+    Raises:
+        InvalidRequest: the proxy.
+    """
+    try:
+        yield
+    except (httpx.InvalidURL, ValueError, ImportError) as fault:
+        reason = "is none that can be used; look at proxy=, HTTP_PROXY, HTTPS_PROXY and ALL_PROXY"
+        raise InvalidRequest("proxy", f"{reason}: {fault}") from None
+
+
+def _proxy_for(url: httpx.URL, proxy: Proxy, transport: object) -> str | None:
+    """Where requests go to first, without what it takes to log in there; None for the service itself."""
+    if transport is not None:
+        return None
+    if proxy is None:
+        found = {} if proxy_bypass(url.host) else getproxies()
+        proxy = found.get(url.scheme) or found.get("all")
+    if not proxy:
+        return None
+    with configured():
+        own = proxy.url if isinstance(proxy, httpx.Proxy) else httpx.URL(proxy)
+    return f"{own.scheme}://{own.netloc.decode()}" if own.host else str(own)
 
 
 @lru_cache(maxsize=1024)

@@ -28,6 +28,8 @@ class Client(Device, Analyst, Sessions, Admin):
             privacy, are refused with it.
         timeout: Seconds for connecting, sending and receiving each, or an `httpx.Timeout`.
         proxy: Address of a proxy. None: what HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY say.
+        ca: A file or directory of certificates in PEM that are trusted besides the usual ones, as that of an
+            organization's own authority. None: what DITHER_CA says.
         retry: How often and how patiently requests are tried again.
         transport: Another way to send, for tests.
 

@@ -315,6 +315,9 @@ HTTPX_MEANINGS: Mapping[type[Exception], Meaning] = {
 }
 """The one map from httpx's exceptions to ours. The nearest base class counts; the last four are the roots."""
 
+PROXY = "dither.proxy"
+"""Extension of a request of httpx: the proxy that it goes through."""
+
 HTTPX_ERRORS = tuple(HTTPX_MEANINGS)
 
 
@@ -333,6 +336,17 @@ def no_answer(fault: Exception) -> str:
     if url is None:
         return told
     address = f"{url.scheme}://{url.netloc.decode()}"
+    if "CERTIFICATE_VERIFY_FAILED" in told:
+        if "ismatch" in told:
+            return f"the certificate of {address} is one for another name: {told}"
+        remedy = "name its authority's certificate with DITHER_CA (ca=) if it is one of your own"
+        return f"the certificate of {address} is not trusted here; {remedy}: {told}"
+    proxy = fault.request.extensions.get(PROXY) if isinstance(fault, httpx.RequestError) else None
+    if proxy is not None and isinstance(fault, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
+        where = "proxy=, HTTP_PROXY, HTTPS_PROXY, ALL_PROXY; NO_PROXY goes without"
+        return f"the proxy {proxy}, through which {address} is asked, does not let through ({where}): {told}"
+    if "SSL" in told:
+        return f"{address} does not answer with TLS; is it https, and its port? {told}"
     if isinstance(fault, httpx.ConnectError):
         return f"nothing answers at {address}; is this its address, and is it running (dither serve)? {told}"
     return f"{told}, from {address}"

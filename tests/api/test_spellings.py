@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from dither._calls import quoted
 
 from tests.api.service import Service, assert_problem
 
@@ -51,3 +52,20 @@ async def test_a_mark_of_the_byte_order_is_no_part_of_a_batch(
     path = f"/v1/studies/{study}/contributions/batch"
     made = await service.call("POST", path, "contribute", content=content, headers={"Content-Type": form})
     assert made.json()["created"] == 1, made.text
+
+
+@pytest.mark.parametrize("subject", [".", "..", "a/../b", "a\nb", "%2e", APART])
+async def test_what_was_stored_by_an_odd_id_can_still_be_withdrawn(
+    service: Service, study: str, subject: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = f"/v1/studies/{study}/contributions"
+    with monkeypatch.context() as before:
+        before.setattr("app.services.contributing.intake.subject_fault", lambda _: None)
+        await service.contribute(study, subject)
+    budget = await service.call("GET", f"/v1/subjects/{quoted(subject)}/budget", "admin")
+    assert budget.json()["subject"] == subject
+    assert [line["live"] for line in budget.json()["studies"]] == [True]
+    withdrawn = await service.call("DELETE", f"{path}/{quoted(subject)}", "contribute")
+    assert withdrawn.status_code == 204, withdrawn.text
+    budget = await service.call("GET", f"/v1/subjects/{quoted(subject)}/budget", "admin")
+    assert [line["live"] for line in budget.json()["studies"]] in ([], [False])

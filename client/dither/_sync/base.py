@@ -7,7 +7,7 @@ from typing import Self, TypeVar
 
 import httpx
 
-from dither._base import DEFAULT_TIMEOUT, BaseClient, Directory, Proxy, Timeout, to_reply
+from dither._base import DEFAULT_TIMEOUT, BaseClient, Directory, Proxy, Timeout, configured, to_reply
 from dither._carriers import Carrier
 from dither._errors import InvalidRequest
 from dither._flow import Flow, Reply, Request, Retry
@@ -30,13 +30,16 @@ class Base(BaseClient):
         max_epsilon: Numeric | None = None,
         timeout: Timeout = DEFAULT_TIMEOUT,
         proxy: Proxy = None,
+        ca: Directory | None = None,
         retry: Retry | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         super().__init__(
             base_url, token, directory=directory, store=store, max_epsilon=max_epsilon, retry=retry
         )
-        self._http = httpx.Client(transport=transport, **self._http_options(timeout, proxy))
+        options = self._http_options(timeout, proxy, ca, transport)
+        with configured():
+            self._http = httpx.Client(**options)
         self._carrier = Carrier(self._send, self._ledger)
 
     def close(self) -> None:

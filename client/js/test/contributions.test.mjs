@@ -460,3 +460,14 @@ test("labels are those of the study, sent with the value and remembered with it"
   }
   assert.equal(posts().length, 2);
 });
+
+test("a choice may have its accents apart, and a new subject may not", async () => {
+  const [composed, apart] = ["Zo\u00eb", "Zoe\u0308"];
+  const study = { ...STUDY, lower: 0, upper: 1, choices: [composed, "Ada"], local_mechanism: "choice" };
+  const { client, posts } = connect(takesAll(study));
+  await client.contribute("commute", { ...ADA, value: apart, trust: "central" });
+  assert.ok(posts()[0].text.includes(`"value":"${composed}"`));
+  const odd = { ...ADA, subject: apart, value: composed, trust: "central" };
+  await assert.rejects(client.contribute("commute", odd), { code: "invalid_request" });
+  assert.equal(posts().length, 1);
+});
