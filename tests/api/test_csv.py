@@ -152,3 +152,18 @@ async def test_ids_that_a_table_has_rewritten_are_refused(service: Service, stud
     results = (await send(service, study, content)).json()["results"]
     assert [result["status"] for result in results] == ["refused", "created"]
     assert results[0]["errors"][0]["field"] == "subject"
+
+
+async def test_columns_of_measures_and_cells_of_vectors_are_read_as_those_of_a_value(
+    service: Service,
+) -> None:
+    measures = {"pay": {"lower": 0, "upper": 5000}, "place": {"lower": 0, "upper": 5000, "dimension": 2}}
+    study = await service.study(lower=None, upper=None, measures=measures)
+    content = b'subject;pay;place;epsilon\na;12,5;"7,5;8";1\nb;1.234;"1;2";1\nc;1;"1.234;2";1\n'
+    refused = (await send(service, study, content)).json()["results"]
+    assert [result["status"] for result in refused] == ["created", "refused", "refused"]
+    assert [result["errors"][0]["field"] for result in refused[1:]] == ["values.pay", "values.place"]
+    assert (await send(service, study, content, "trust=central&decimals=,")).json()["created"] == 2
+    body = {"subject": "c", "values": {"pay": 1, "place": [1234, 2]}, "epsilon": 1, "trust": "central"}
+    again = await service.call("POST", f"/v1/studies/{study}/contributions", "contribute", json=body)
+    assert again.status_code == 200, again.text

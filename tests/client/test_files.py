@@ -5,6 +5,7 @@ import io
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pandas
 import pyarrow
 import pytest
 from dither import InvalidRequest, Record, RecordFile
+from dither._rows import Named
 
 from tests.client.service import FakeService
 from tests.client.test_batches import lines
@@ -414,3 +416,14 @@ def test_a_pipe_is_read_to_its_end_once(tmp_path: Path) -> None:
         file = RecordFile(pipe)
         assert written.result() > 0
     assert ids(file) == ids(file) == ["ada", "bob"]
+
+
+def test_columns_of_measures_are_read_as_those_of_a_value() -> None:
+    named = Named(measures=("pay", "party"), chosen={"party"})
+    content = "subject;pay;party\na;12,5;1.234\nb;1.234;2,5\n"
+    file = RecordFile(io.BytesIO(content.encode()))
+    [first, second] = file.rows_with(named)
+    assert first == Record("a", {"pay": "12.5", "party": "1.234"})
+    assert str(second).startswith(f"values.pay {A_THOUSANDTH}")
+    [first, second] = file.rows_with(replace(named, decimals=","))
+    assert second == Record("b", {"pay": "1234", "party": "2,5"})
