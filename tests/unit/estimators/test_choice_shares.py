@@ -15,6 +15,7 @@ from app.core.errors import BudgetExhausted
 from app.core.noise import DiscreteLaplace
 from app.core.study import Relation, Trust
 from app.estimators.choice_reports import report_noise
+from app.estimators.interface import NoContributions
 from app.services.shapes import shape_kinds, shape_plans
 from app.services.shapes.shape_questions import SHARES, resolve
 from app.services.statistics.questions import Ask
@@ -152,8 +153,8 @@ def test_who_cannot_pay_is_left_out_and_no_one_at_all_is_refused():
     study = study_of_choices(3)
     question = resolve(study, Ask(statistic=SHARES))
     [poor] = cohorts([(Trust.CENTRAL, 1, 10)])
-    for people in ([replace(poor, spent=MICRO)], []):
-        with pytest.raises(BudgetExhausted):
+    for people, refusal in (([replace(poor, spent=MICRO)], BudgetExhausted), ([], NoContributions)):
+        with pytest.raises(refusal):
             shape_kinds.make(study, question, people)
     secret = plan_of([(Trust.CENTRAL, 1, 10)], relation=Relation.ADD_REMOVE_ONE)
     assert shares_of(secret).noise == DiscreteLaplace(scales=(float(MICRO),) * 5)

@@ -223,8 +223,8 @@ def test_people_who_cannot_pay_for_each_coordinate_are_left_out(study: StudyDefi
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_by_labels_a_person_pays_for_the_label_and_for_all_people(study: StudyDefinition):
-    """Brute force over ends and quarters of one person's values: both lists of queries move."""
+def test_by_labels_a_person_pays_for_the_label_and_nothing_for_all_people(study: StudyDefinition):
+    """Brute force over ends and quarters of one person's values: the queries of the label alone move."""
     study = replace(study, dimension=2, attributes=Attributes.of({"region": ["north", "south"]}))
     offer = 5 * MICRO // (50 if study.delta else 1)
     people = [cohort(1, offer, 400), replace(cohort(2, offer // 3, 400), segment=1)]
@@ -233,7 +233,7 @@ def test_by_labels_a_person_pays_for_the_label_and_for_all_people(study: StudyDe
     charged = {one.cohort_id: one.epsilon for one in plan.charges()}
     grid = (0, GRID_SIZE // 4, 3 * GRID_SIZE // 4, GRID_SIZE)
     for place in (0, 1):
-        asked = [(plan.labels[place].plan, 0), (plan.whole, place)]
+        asked = [(plan.labels[place].plan, 0)]
         worst = Fraction()
         pairs = product(grid, repeat=2) if study.relation is PUBLIC else [(point, None) for point in grid]
         for before, after in pairs:  # Both coordinates move so: their queries are the same.
@@ -253,6 +253,9 @@ def test_by_labels_a_person_pays_for_the_label_and_for_all_people(study: StudyDe
             worst = max(worst, loss)
         assert worst * MICRO <= charged[place + 1] <= worst * MICRO + 2
         assert charged[place + 1] <= people[place].epsilon
+    assert isinstance(plan.whole, CoordinatesPlan)
+    assert not plan.whole.queries
+    assert charged[2] > 0.9 * people[1].epsilon, "the whole price, and no half of it"
 
 
 def test_too_few_people_have_the_middle_of_the_range_for_nothing():

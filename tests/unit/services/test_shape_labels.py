@@ -18,6 +18,7 @@ from app.core.errors import BudgetExhausted, InternalFault
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteLaplace
 from app.core.study import Currency, Relation, Trust
+from app.estimators.interface import NoContributions
 from app.estimators.ranks import RankPlan
 from app.services.shapes.counts import CountPlan
 from app.services.shapes.descriptions import Description
@@ -222,8 +223,8 @@ def test_intervals_of_a_median_by_labels_cover_and_those_of_another_label_do_not
 
 
 def test_without_people_who_can_pay_it_is_refused_and_a_cohort_has_one_label():
-    for people in ([cohort(1, 0, 3, spent=1)], []):
-        with pytest.raises(BudgetExhausted):
+    for people, refusal in (([cohort(1, 0, 3, spent=1)], BudgetExhausted), ([], NoContributions)):
+        with pytest.raises(refusal):
             by_region(people)
     with pytest.raises(InternalFault, match="charged twice"):
         by_region([cohort(1, 0, 3), cohort(1, 1, 3)]).charges()
