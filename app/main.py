@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import signal
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -39,6 +40,9 @@ from app.web.tracing import OpenTelemetry, Tracing, TracingNotInstalled, require
 
 PROVIDER_TIMEOUT_SECONDS = 5.0
 RECORDS_BETWEEN_COLLECTIONS = 20_000
+
+SECONDS_BETWEEN_THREADS = 0.001
+"""How long a thread that computes keeps the interpreter from the event loop, which often asks for it."""
 
 
 def require_installed(settings: Settings) -> None:
@@ -80,6 +84,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             # What start-up made stays for good; under load the collector would walk it again and again. So
             # it would the records of a release, of which there may be some for each of thousands of cohorts.
             gc.freeze()
+            sys.setswitchinterval(SECONDS_BETWEEN_THREADS)
             gc.set_threshold(RECORDS_BETWEEN_COLLECTIONS, *gc.get_threshold()[1:])
             with on_shutdown_signal(api.services.sessions.stop_waiting):
                 yield State(api=api)

@@ -213,7 +213,7 @@ class Seen:
 
 def run(*, quick: bool) -> list[Ratio]:
     """A round has a calm service and each attack on a service of its own, just started."""
-    rounds, seconds = (1, 1.0) if quick else (1, 4.0)
+    rounds, seconds = (1, 1.0) if quick else (3, 5.0)
     conditions: dict[str, Sequence[Attack]] = {"": (), **ATTACKS}
     conditions[ALL] = [attack for attacks in ATTACKS.values() for attack in attacks]
     conditions |= HEAVY

@@ -100,6 +100,7 @@ class Slices:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._answered, self.clock, self.computed, self._sleep = answered, clock, computed, sleep
+        self._seen = 0
         self._accounts: dict[UUID, Account] = {}
         self._turn = threading.Lock()
         self._free_at = 0.0
@@ -128,14 +129,20 @@ class Slices:
                 while (left := self._free_at - self.clock()) > 0:
                     self._sleep(min(NAP, left))
                     _go_on(ended)
-            began, answered = self.computed(), self._answered()
+            began, computed = self.clock(), self.computed()
             try:
                 yield
             finally:
-                took, now = self.computed() - began, self.clock()
-                account.take(took, now)
-                if long and self._answered() > answered:
-                    self._free_at = now + REST * took
+                now = self.clock()
+                account.take(self.computed() - computed, now)
+                if long:
+                    self._rest(now, now - began)
+
+    def _rest(self, now: float, took: float) -> None:
+        """Rest after a slice, if others were answered since the one before: during it few could be."""
+        answered = self._answered()
+        if answered > self._seen:
+            self._seen, self._free_at = answered, now + REST * took
 
 
 def _go_on(ended: threading.Event) -> None:

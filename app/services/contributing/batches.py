@@ -25,6 +25,7 @@ from app.formats.records import Record, Records, Unreadable
 from app.services.contributing.intake import Intake
 from app.services.contributing.refusals import REFUSALS
 from app.services.subjects import SubjectKey
+from app.services.work import checkpoint
 
 FIELDS = frozenset({"subject", "value", "report", "epsilon", "trust"})
 NUMBERS = frozenset({"value", "report", "epsilon"})
@@ -289,6 +290,7 @@ class BatchReader:
 
     def _add(self, records: Iterator[Record | Unreadable]) -> None:
         for record in records:
+            checkpoint()
             if isinstance(record, Unreadable):
                 self._batch.refuse(record.code, record.fields)
                 continue

@@ -49,7 +49,7 @@ async def places() -> AsyncIterator[Work]:
 
 
 def test_a_token_that_computes_much_rests_while_others_are_answered():
-    watch, token = Watch(count()), uuid4()
+    watch, token = Watch(count(1)), uuid4()
     watch.compute(FREE_SECONDS, token)
     watch.compute(2 * SLICE, token)
     assert watch.naps == [], "this slice was the first of long work"
@@ -58,7 +58,7 @@ def test_a_token_that_computes_much_rests_while_others_are_answered():
 
 
 def test_long_work_of_several_tokens_rests_together():
-    watch, tokens = Watch(count()), [uuid4(), uuid4()]
+    watch, tokens = Watch(count(1)), [uuid4(), uuid4()]
     for token in tokens:
         watch.compute(2 * FREE_SECONDS, token)
     for token in tokens:
@@ -75,7 +75,7 @@ def test_no_one_rests_where_no_one_else_is_answered():
 
 
 def test_another_token_computes_at_once():
-    watch, greedy = Watch(count()), uuid4()
+    watch, greedy = Watch(count(1)), uuid4()
     for _ in range(2):
         watch.compute(2 * FREE_SECONDS, greedy)
     watch.compute(FREE_SECONDS / 2, uuid4())
@@ -83,7 +83,7 @@ def test_another_token_computes_at_once():
 
 
 def test_what_a_token_computes_freely_grows_again():
-    watch, token = Watch(count()), uuid4()
+    watch, token = Watch(count(1)), uuid4()
     watch.compute(FREE_SECONDS, token)
     watch.now += FREE_SECONDS / FREE_PART
     for _ in range(2):
