@@ -90,10 +90,11 @@ class Settings(BaseSettings):
         default=Decimal(10), description="Lifetime epsilon of a subject who has none set by an admin."
     )
     lifetime_gaussian: str = Field(
-        default="10,0.00001",
+        default="0,0.00001",
         description="The second lifetime budget of a subject who has none set by an admin, for studies with "
-        "Gaussian noise: an epsilon and a delta, separated by a comma. What a person can lose in all is "
-        "the sum of both epsilons, at that delta.",
+        "Gaussian noise: an epsilon and a delta, separated by a comma, as `10,0.00001`. What a person can "
+        "lose in all is then the sum of both epsilons, at that delta. Without it there is none, until an "
+        "admin grants one.",
     )
     rate_limit_per_minute: int = Field(
         default=0, ge=0, description="Most requests a token may make in a minute; 0 turns the limit off."

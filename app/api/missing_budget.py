@@ -6,6 +6,8 @@ from app.core.errors import BudgetExhausted, FieldError
 from app.core.study import Currency, Study
 from app.web.request import ApiRequest
 
+NOT_GRANTED = "there is no lifetime budget for Gaussian noise; the operator may grant one"
+
 
 async def explained(
     refusal: BudgetExhausted, request: ApiRequest, study: Study, offer: Offer
@@ -16,6 +18,8 @@ async def explained(
     held = next((line for line in statement.studies if line.study == study.definition.slug), None)
     lacking = offer.epsilon - (held.amount if held else 0)
     if offer.currency is Currency.GAUSSIAN:
+        if account.gaussian is None:
+            return BudgetExhausted(refusal.detail, fields=[FieldError("epsilon", NOT_GRANTED)])
         return _lacking(refusal, lacking, account.gaussian.mu2.remaining, "mu^2: ")
     return _lacking(refusal, lacking, account.epsilon.remaining)
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from dither import Client, Measure, Study
 
-from app.cli.common import print_details, print_table, show
+from app.cli.common import notes, print_details, print_table, show
 from app.cli.editing import edited
 from app.cli.http import StudyName
 from app.cli.options import fields_of
@@ -42,6 +42,8 @@ def _range(of: Study | Measure) -> str:
 
 
 def _show_study(study: Study) -> None:
+    for warning in study.warnings:
+        notes.print(f"Warning: {warning}", markup=False)
     print_details(
         {
             "study": study.slug,

@@ -57,18 +57,17 @@ def _show_budget(found: Budget) -> None:
         "remaining": "remaining",
     }
     gaussian, promise = budget["gaussian"], budget["in_all"]
-    print_table(
-        [
-            {"name": "epsilon", **budget["epsilon"]},
+    rows = [{"name": "epsilon", **budget["epsilon"]}]
+    if gaussian is not None:
+        rows += [
             {"name": f"Gaussian noise: epsilon at {gaussian['delta']:g}", **gaussian["epsilon"]},
             {"name": "Gaussian noise: mu^2", **gaussian["mu2"]},
-        ],
-        columns,
-        title=f"Lifetime budget of {budget['subject']}",
-    )
-    console.print(
-        f"In all this person can lose epsilon {promise['epsilon']:g} at delta {promise['delta']:g}."
-    )
+        ]
+    print_table(rows, columns, title=f"Lifetime budget of {budget['subject']}")
+    if gaussian is not None:
+        console.print(
+            f"In all this person can lose epsilon {promise['epsilon']:g} at delta {promise['delta']:g}."
+        )
     if budget["studies"]:
         columns = {"study": "study", "trust": "trust", "live": "live", "epsilon": "epsilon", "spent": "spent"}
         if any(line["mu2"] is not None for line in budget["studies"]):

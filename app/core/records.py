@@ -97,16 +97,19 @@ class Account:
         return Balance(total=self.budget, reserved=self.reserved, spent=self.spent)
 
     @property
-    def gaussian(self) -> GaussianAccount:
-        """The account in mu^2."""
+    def gaussian(self) -> GaussianAccount | None:
+        """The account in mu^2; None where no budget was ever granted."""
+        if not (self.gaussian_budget or self.gaussian_reserved):
+            return None
         mu2 = Balance(total=self.gaussian_budget, reserved=self.gaussian_reserved, spent=self.gaussian_spent)
         return GaussianAccount(mu2=mu2, delta=self.delta)
 
     @property
     def in_all(self) -> Promise:
         """Both accounts together: pure epsilon adds to the epsilon at delta, and delta stays."""
-        epsilon = self.budget + epsilon_of(self.gaussian_budget, self.delta)
-        return Promise(epsilon=epsilon, delta=self.delta if self.gaussian_budget else 0)
+        if self.gaussian is None:
+            return Promise(epsilon=self.budget, delta=0)
+        return Promise(epsilon=self.budget + epsilon_of(self.gaussian_budget, self.delta), delta=self.delta)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

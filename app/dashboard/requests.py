@@ -6,7 +6,8 @@ from urllib.parse import parse_qsl, urlsplit
 from app.core.errors import Forbidden, InvalidRequest, MalformedDocument, Unauthenticated
 from app.core.principal import Role
 from app.services.admin.logins import Login, is_form_token
-from app.web.request import ApiRequest, refuse_nul
+from app.web.patterns import refuse_nul
+from app.web.request import ApiRequest
 
 LOGIN_COOKIE = "dither_login"
 """Of an admin or an analyst."""

@@ -6,7 +6,8 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from types import UnionType
+from typing import Any, get_args
 from uuid import UUID
 
 from app.core.errors import NotFound
@@ -217,14 +218,19 @@ async def _csv(
 
 
 def _parts(kind: object) -> Iterable[str | None]:
-    return kind.model_fields if isinstance(kind, type) and issubclass(kind, WireOut) else (None,)
+    for one in get_args(kind) if isinstance(kind, UnionType) else (kind,):
+        if isinstance(one, type) and issubclass(one, WireOut):
+            return one.model_fields
+    return (None,)
 
 
 def _cells(model: type[WireOut], document: Mapping[str, Any]) -> list[Any]:
     cells: list[Any] = []
     for name, field in model.model_fields.items():
         for part in _parts(field.annotation):
-            value = document[name] if part is None else document[name][part]
+            value = document[name]
+            if part is not None and value is not None:
+                value = value[part]
             if isinstance(value, dict):
                 value = json.dumps(value, ensure_ascii=False)
             # No label and no number holds a semicolon; labels may hold spaces.

@@ -1,6 +1,9 @@
-"""What names in documents and paths look like, and how a refusal says it."""
+"""What names and texts in documents and addresses look like, and how a refusal says it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from urllib.parse import unquote_to_bytes
+
+from app.core.errors import InvalidRequest
 
 SLUG_PATTERN = "^[a-z0-9][a-z0-9-]{0,62}$"
 """What addresses a study."""
@@ -18,3 +21,23 @@ IN_WORDS: Mapping[str, str] = {
     "without a space at its ends",
 }
 """What a text must be that does not match a pattern."""
+
+
+def refuse_nul(fields: Iterable[tuple[str, str]]) -> None:
+    """Refuse fields of an address or of a form that no text in the database can hold.
+
+    Raises:
+        InvalidRequest: names the first one with the character NUL.
+    """
+    for name, value in fields:
+        if "\0" in name or "\0" in value:
+            raise InvalidRequest.field(name, "must not contain the character NUL")
+
+
+def is_encoded_utf8(encoded: bytes) -> bool:
+    """Whether a part of an address is UTF-8 once its percent-encoding is taken away."""
+    try:
+        unquote_to_bytes(encoded).decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,11 +1,10 @@
 """The request as routes see it: who asks, and strict documents."""
 
 import re
-from collections.abc import AsyncIterator, Container, Iterable, Mapping, Set
+from collections.abc import AsyncIterator, Container, Mapping, Set
 from contextlib import asynccontextmanager, suppress
 from types import MappingProxyType
 from typing import cast
-from urllib.parse import unquote_to_bytes
 from uuid import UUID
 
 from dither.device.texts import MAX_SUBJECT_LENGTH
@@ -25,7 +24,7 @@ from app.core.principal import Principal, Role
 from app.core.study import Study
 from app.formats.strict_json import decode_json, decode_utf8
 from app.services.work import Ended
-from app.web.patterns import SLUG_PATTERN
+from app.web.patterns import SLUG_PATTERN, is_encoded_utf8, refuse_nul
 from app.web.request_log import PRINCIPAL
 from app.web.state import Api
 
@@ -300,11 +299,11 @@ class ApiRequest(Request):
             MalformedDocument: the path is not UTF-8.
             InvalidRequest: the query is not, or a parameter holds NUL.
         """
-        if "\ufffd" in self.scope["path"] and not _is_encoded_utf8(self.scope.get("raw_path") or b"\xff"):
+        if "\ufffd" in self.scope["path"] and not is_encoded_utf8(self.scope.get("raw_path") or b"\xff"):
             raise MalformedDocument("The path is not UTF-8.")
         query: bytes = self.scope["query_string"]
         if query:
-            if not _is_encoded_utf8(query):
+            if not is_encoded_utf8(query):
                 raise InvalidRequest.field("query", "must be UTF-8")
             refuse_nul(self.query_params.multi_items())
 
@@ -378,25 +377,6 @@ def uuid_of(text: str, what: str) -> UUID:
         return UUID(text)
     except ValueError:
         raise NotFound(f"There is no such {what}.") from None
-
-
-def refuse_nul(fields: Iterable[tuple[str, str]]) -> None:
-    """Refuse fields of an address or of a form that no text in the database can hold.
-
-    Raises:
-        InvalidRequest: names the first one with the character NUL.
-    """
-    for name, value in fields:
-        if "\0" in name or "\0" in value:
-            raise InvalidRequest.field(name, "must not contain the character NUL")
-
-
-def _is_encoded_utf8(encoded: bytes) -> bool:
-    try:
-        unquote_to_bytes(encoded).decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def stored(body: bytes, status: int = 200) -> Response:

@@ -95,6 +95,6 @@ class Account(Shown):
 
     subject: str
     epsilon: Amounts
-    gaussian: GaussianAmounts
+    gaussian: GaussianAmounts | None
     in_all: Promise
     raw: Mapping[str, object] = field(repr=False, compare=False)

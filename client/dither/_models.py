@@ -84,6 +84,7 @@ class Study(Shown):
         measures: The numbers and choices that it asks each person for, by name; of several lower and upper
             are then 0 and 1. Empty where a person gives one value without another name.
         state: `open`; `closed` to contributions; or, with stored answers only, `archived` or `retired`.
+        warnings: When it was just made: what new people cannot offer with their lifetime budgets.
     """
 
     slug: str
@@ -107,6 +108,7 @@ class Study(Shown):
     choices: tuple[str, ...] = ()
     measures: Mapping[str, Measure] = field(default_factory=dict)
     state: str | None
+    warnings: tuple[str, ...] = ()
     raw: Mapping[str, object] = field(repr=False, compare=False)
 
 

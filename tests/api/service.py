@@ -145,7 +145,8 @@ class Service:
 
 @asynccontextmanager
 async def open_service(database_url: str, **settings: Any) -> AsyncIterator[Service]:
-    """Run the application on a database."""
+    """Run the application on a database, with a budget for Gaussian noise where settings give no other."""
+    settings = {"lifetime_gaussian": "10,0.00001", **settings}
     app = create_app(Settings(database_url=database_url, subject_key=SUBJECT_KEY, **settings))
     async with app.router.lifespan_context(app) as state:
         assert state is not None

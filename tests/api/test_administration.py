@@ -6,7 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from tests.api.service import VALUE, Service, assert_problem
+from app.settings import Settings
+from tests.api.service import VALUE, Service, assert_problem, open_service
 
 JSON = {"Content-Type": "application/json"}
 
@@ -232,3 +233,58 @@ async def test_the_ledger_is_listed_page_by_page_and_by_study(service: Service) 
 async def test_a_document_must_be_an_object(service: Service, method: str, path: str, document: str) -> None:
     response = await service.call(method, path, "admin", content=document, headers=JSON)
     assert_problem(response, "invalid_request", 422, "body")
+
+
+async def test_without_a_grant_there_is_no_budget_for_gaussian_noise(database_url: str) -> None:
+    async with open_service(database_url, lifetime_gaussian="0,0.00001") as service:
+        assert Settings.model_fields["lifetime_gaussian"].default == "0,0.00001"
+        document = {
+            "slug": "g",
+            "lower": 0,
+            "upper": 1,
+            "noise": "gaussian",
+            "delta": 1e-6,
+            "epsilon": {"max": 3},
+        }
+        made = await service.call("POST", "/v1/studies", "admin", json=document)
+        [warning] = made.json()["warnings"]
+        assert "DITHER_LIFETIME_GAUSSIAN" in warning
+        assert "dither budget raise" in warning
+        offer = {"subject": "alice", "value": 1, "epsilon": 1, "trust": "central"}
+        path = "/v1/studies/g/contributions"
+        refused = await service.call("POST", path, "contribute", json=offer)
+        problem = assert_problem(refused, "budget_exhausted", 409, "epsilon")
+        assert "no lifetime budget for Gaussian noise" in problem["errors"][0]["reason"]
+        await service.contribute(await service.study(slug="plain"), "alice")
+        budget = (await service.call("GET", "/v1/subjects/alice/budget", "contribute")).json()
+        assert budget["gaussian"] is None
+        assert budget["in_all"] == {"epsilon": 10, "delta": 0}
+        listed = (await service.call("GET", "/v1/admin/budgets", "admin")).json()["items"]
+        assert [one["gaussian"] for one in listed] == [None]
+        grant = {"epsilon": 10, "delta": 0.00001, "reason": "a study"}
+        await service.call("POST", "/v1/admin/budgets/raise", "admin", json=grant)
+        assert (await service.call("POST", path, "contribute", json=offer)).status_code == 201
+        assert (await service.call("POST", "/v1/studies", "admin", json=document)).json().get(
+            "warnings"
+        ) is None
+        budget = (await service.call("GET", "/v1/subjects/alice/budget", "contribute")).json()
+        assert budget["in_all"] == {"epsilon": 19.999999, "delta": 0.00001}
+
+
+async def test_what_people_were_granted_stays_when_the_setting_goes(database_url: str) -> None:
+    async with open_service(database_url, lifetime_gaussian="10,0.00001") as service:
+        await service.contribute(await service.study(slug="plain"), "alice")
+        before = (await service.call("GET", "/v1/subjects/alice/budget", "contribute")).json()
+    async with open_service(database_url, lifetime_gaussian="0,0.00001") as service:
+        assert (await service.call("GET", "/v1/subjects/alice/budget", "contribute")).json() == before
+        new = (await service.call("GET", "/v1/subjects/bob/budget", "contribute")).json()
+        assert (before["gaussian"] is None, new["gaussian"]) == (False, None)
+
+
+@pytest.mark.parametrize(("most", "warned"), [(10, False), (10.000001, True), (1000, True)])
+async def test_a_study_above_the_lifetime_budget_says_so(service: Service, most: float, warned: bool) -> None:
+    document = {"slug": "wide", "lower": 0, "upper": 1, "epsilon": {"max": most}}
+    made = (await service.call("POST", "/v1/studies", "admin", json=document)).json()
+    assert ["lifetime budget of a new person, 10" in text for text in made.get("warnings", [])] == [
+        True
+    ] * warned

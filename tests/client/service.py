@@ -332,14 +332,13 @@ class FakeService:
         spent = sum(line["spent"] for line in lines)
         total = float(self.lifetime)
         amounts = {"total": total, "reserved": reserved, "spent": spent, "remaining": total - reserved}
-        none = dict.fromkeys(amounts, 0.0)
         return httpx.Response(
             200,
             json={
                 "subject": subject,
                 "epsilon": amounts,
-                "gaussian": {"mu2": none, "epsilon": none, "delta": 0.00001},
-                "in_all": {"epsilon": total, "delta": 0.00001},
+                "gaussian": None,
+                "in_all": {"epsilon": total, "delta": 0.0},
                 "studies": lines,
             },
         )

@@ -569,6 +569,7 @@ def differences(name: str, expected: Model, statement: Statement) -> Iterator[st
     }
     if lines != should:
         yield f"{name} holds {lines}, not {should}"
+    assert account.gaussian is not None
     for currency, balance in (
         (Currency.LAPLACE, account.epsilon),
         (Currency.GAUSSIAN, account.gaussian.mu2),

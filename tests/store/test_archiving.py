@@ -86,6 +86,7 @@ async def test_mu2_is_freed_too(bench: Workbench) -> None:
     await archive(bench, study.definition.slug)
     assert await bench.value(reserved) == 5 * (people[0].epsilon // 4)
     statement = await bench.services.budgets.statement(KEY.digest("p0"))
+    assert statement.account.gaussian is not None
     assert statement.account.gaussian.mu2.remaining == statement.account.gaussian_budget - (
         people[0].epsilon // 4
     )

@@ -136,7 +136,7 @@ class LiveService:
         chosen = [self.processes[index] for index in indexes] or self.processes
         for one in chosen:
             environment = {k: v for k, v in os.environ.items() if not k.startswith("DITHER_")}
-            environment |= self.environment
+            environment |= {"DITHER_LIFETIME_GAUSSIAN": "10,0.00001", **self.environment}
             if self.database_url is not None:
                 environment["DITHER_DATABASE_URL"] = self.database_url
             one.log.unlink(missing_ok=True)

@@ -12,7 +12,7 @@ from app.web.documents.lists import Limit, PageOut, SlugCursor
 from app.web.documents.paths import StudyPath
 from app.web.documents.study import StudyIn
 from app.web.documents.study_change import ArchiveIn, StudyEditIn
-from app.web.documents.study_out import SaturationOut, StudyOut
+from app.web.documents.study_out import SaturationOut, StudyMadeOut, StudyOut
 from app.web.patterns import SLUG_PATTERN
 from app.web.request import ApiRequest
 
@@ -24,15 +24,20 @@ router = APIRouter(prefix="/v1/studies", tags=["studies"], route_class=StrictRou
 @router.post(
     "",
     status_code=201,
-    responses={200: {"model": StudyOut, "description": "The very same study existed already"}},
+    responses={200: {"model": StudyMadeOut, "description": "The very same study existed already"}},
     openapi_extra={CONFLICTS: True},
+    response_model_exclude_unset=True,
 )
 @allow(Role.ADMIN)
-async def create_study(request: ApiRequest, response: Response, document: StudyIn) -> StudyOut:
+async def create_study(request: ApiRequest, response: Response, document: StudyIn) -> StudyMadeOut:
     """Make a study. Sending the same definition again changes nothing."""
-    study, created = await request.api.services.studies.create(document.definition(), request.principal)
+    services = request.api.services
+    study, created = await services.studies.create(document.definition(), request.principal)
     response.status_code = 201 if created else 200
-    return StudyOut.model_validate(study)
+    made = dict(StudyOut.model_validate(study))
+    if warnings := await services.budgets.warnings(study.definition):
+        made["warnings"] = warnings
+    return StudyMadeOut.model_validate(made)
 
 
 @router.get("")

@@ -149,6 +149,13 @@ async def _changed(request: PageRequest, change: Callable[[str], Awaitable[None]
     return redirect(request, f"/studies/{slug}")
 
 
+async def _warnings(request: PageRequest, study: Study) -> list[str]:
+    """What new people cannot offer, for admins, who may grant more."""
+    if not request.is_admin or study.state is not StudyState.OPEN:
+        return []
+    return await request.api.services.budgets.warnings(study.definition)
+
+
 async def _page(
     request: PageRequest,
     fields: Mapping[str, str],
@@ -195,6 +202,7 @@ async def _page(
         changing=changing,
         change=request.fields,
         ended=study.state in (StudyState.ARCHIVED, StudyState.RETIRED),
+        warnings=await _warnings(request, study),
         study=StudyOut.model_validate(study),
         vectors=vectors,
         secret=study.definition.relation is Relation.ADD_REMOVE_ONE,

@@ -7,20 +7,27 @@ from uuid import UUID
 from dither.device.gaussian import micro_mu2
 
 from app.core.clock import Clock
-from app.core.epsilon import MICRO, amount_of, epsilon_of
+from app.core.epsilon import MICRO, amount_of, epsilon_of, epsilon_to_json
 from app.core.errors import BudgetBelowReserved, InvalidRequest
 from app.core.principal import Principal
 from app.core.records import Account, PersonalCharge, Raise, Statement
-from app.core.study import Currency
+from app.core.study import Currency, StudyDefinition
 from app.services.paging import Page, decode_cursor, page_of
 from app.services.replies import Idempotency, Replies
 from app.store import budgets as store
 from app.store import journal
-from app.store.contributions import Allowance
+from app.store.contributions import Allowance, starting
 from app.store.database import SNAPSHOT, Connection, Database
 
 MOST_BUDGET = 10**9 * MICRO
 """No lifetime budget is above this [micro-epsilon]."""
+
+
+NOT_GRANTED = (
+    "a new person has no lifetime budget for Gaussian noise, so cannot contribute: grant one with "
+    "DITHER_LIFETIME_GAUSSIAN=10,0.00001 (an epsilon and a delta), or to all with "
+    "dither budget raise --epsilon 10 --delta 0.00001 --reason ..."
+)
 
 
 class Budgets:
@@ -50,6 +57,17 @@ class Budgets:
             studies=tuple(line for line in statement.studies if line.study in studies),
             sessions=tuple(line for line in statement.sessions if line.study in studies),
         )
+
+    async def warnings(self, definition: StudyDefinition) -> list[str]:
+        """Why people who are new now cannot offer what a study lets them offer; empty where they can."""
+        new = await self._database.run_tx("budget.new", lambda c: starting(c, self._allowance))
+        room, delta = new.room(definition.noise), definition.delta
+        if not room:
+            return [NOT_GRANTED]
+        if amount_of(definition.epsilon_max, delta) <= room:
+            return []
+        most = epsilon_to_json(epsilon_of(room, delta))
+        return [f"epsilon.max is more than the lifetime budget of a new person, {most:.12g}"]
 
     async def is_known(self, subject: bytes) -> bool:
         """Whether a person was ever here; for admins of the whole installation only."""

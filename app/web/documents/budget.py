@@ -56,7 +56,7 @@ class AccountOut(WireOut):
 
     subject: DigestOut = Field(description="Digest of the external id: all that the database knows.")
     epsilon: AmountsOut
-    gaussian: GaussianOut
+    gaussian: GaussianOut | None = Field(description="Null where no such budget was granted.")
     in_all: PromiseOut
 
 
@@ -99,7 +99,9 @@ class BudgetOut(WireOut):
 
     subject: str
     epsilon: AmountsOut = Field(description="For studies with Laplace noise, and for sessions.")
-    gaussian: GaussianOut = Field(description="For studies with Gaussian noise.")
+    gaussian: GaussianOut | None = Field(
+        description="For studies with Gaussian noise; null where no such budget was granted."
+    )
     in_all: PromiseOut = Field(description="What the person can lose in all, by both budgets.")
     studies: list[StudyLineOut]
     sessions: list[SessionLineOut]

@@ -77,6 +77,16 @@ class StudyOut(WireOut):
         }
 
 
+class StudyMadeOut(StudyOut):
+    """A study that was just made; without `warnings` where there are none."""
+
+    warnings: list[str] = Field(
+        [],
+        description="What new people cannot offer: more than their lifetime budget, or with Gaussian noise "
+        "anything where no budget for it was granted.",
+    )
+
+
 class SaturationOut(WireOut):
     """Where more epsilon would buy nothing, for one release at share 1 at this moment."""
 
