@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -152,7 +153,10 @@ def adpm_plan(groups: Sequence[Group], question: Question, *, variance: float = 
     noise = paid.noise if any(weights[index] for index in central) else NoNoise()
     plan = linear_plan(groups, question, weights=weights, noise=noise, variance=variance, attached=False)
     if (plan.population_error or 0.0) > float(question.grid.width) / 2:
-        return midpoint_plan(groups, question)
+        # A first share may be noisy and the last one not: the rule looks at all that is offered.
+        whole = replace(question, share=MICRO)
+        if question.share == MICRO or adpm_plan(groups, whole, variance=variance).linear is None:
+            return midpoint_plan(groups, question)
     return plan
 
 

@@ -26,13 +26,15 @@ class Purse:
     """A noise, and what each person can weigh under it.
 
     Attributes:
-        noise: For one query on central people; its variance is 2 (2**GRID_BITS * unit)^2.
-        unit: The weight that one epsilon buys under Laplace noise, and what is as good under Gaussian noise.
+        noise: For one query on central people. At the question's share, where it is louder, its variance is
+            2 (2**GRID_BITS * unit)^2.
+        unit: The weight that one epsilon buys there under Laplace noise, and what is as good under Gaussian
+            noise.
         limits: The most that one person of each central group can weigh; 0 for who cannot pay at all.
     """
 
     noise: Noise
-    unit: int
+    unit: float
     limits: tuple[int, ...]
 
 
@@ -60,11 +62,13 @@ def purse(offers: Sequence[int], question: Question, *, fine: bool = True) -> Pu
         return Purse(noise=NoNoise(), unit=1, limits=())
     if question.currency is Currency.GAUSSIAN:
         noise = DiscreteGaussian(sigmas=(GAUSSIAN_SIGMA,))
-        return Purse(noise=noise, unit=GAUSSIAN_UNIT, limits=tuple(map(gaussian_weight, offers)))
+        unit = GAUSSIAN_UNIT * question.louder
+        return Purse(noise=noise, unit=unit, limits=tuple(map(gaussian_weight, offers)))
+    unit = MICRO * question.louder
     if fine:
         limits = tuple(offer * FINE for offer in offers)
-        return Purse(noise=DiscreteLaplace(scales=(FINE_SCALE,)), unit=FINE * MICRO, limits=limits)
-    return Purse(noise=DiscreteLaplace(scales=(UNIT_SCALE,)), unit=MICRO, limits=tuple(offers))
+        return Purse(noise=DiscreteLaplace(scales=(FINE_SCALE,)), unit=FINE * unit, limits=limits)
+    return Purse(noise=DiscreteLaplace(scales=(UNIT_SCALE,)), unit=unit, limits=tuple(offers))
 
 
 def gaussian_weight(mu2: int) -> int:

@@ -82,13 +82,14 @@ def _inverse_variance_plan(
     local_precision = float(np.dot(precisions, sizes))
 
     price = parts.price(groups, question)
+    unit_variance = price.unit_variance * question.louder**2
 
     def reports() -> NDArray[np.float64] | None:
         if not local_precision:
             return None
         if question.tilt:
-            private = int(parts.people > 0 and price.unit_variance > 0)
-            offer = math.sqrt(2 / price.unit_variance) if private else 1.0
+            private = int(parts.people > 0 and unit_variance > 0)
+            offer = math.sqrt(2 / unit_variance) if private else 1.0
             problem = AffineProblem(
                 np.full(private, offer),
                 np.full(private, float(parts.people)),
@@ -103,7 +104,7 @@ def _inverse_variance_plan(
             return weights
         share = 0.0
         if parts.people:
-            variance = steering / parts.people + price.unit_variance / parts.people**2
+            variance = steering / parts.people + unit_variance / parts.people**2
             share = 1.0 if variance == 0 else 1 / (1 + local_precision * variance)
         return precisions * ((1 - share) / local_precision)
 

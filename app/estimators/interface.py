@@ -82,6 +82,8 @@ class Question:
             weights and predictions, never for intervals [range width squared]. None where none said so.
         tilt: replace_one: how far the mean of people who weigh much may differ from that of people who weigh
             little, in [0, 1] [range widths].
+        share: For which share weights are chosen and errors predicted, where offers and noise are those of
+            share 1 [ppm]: see `app.services.statistics.steps`.
         together: How many answers, this one among them, are read together; the risk that the bound on a
             variance is too low is shared among them.
         parameters: Value of every parameter that the estimator declares.
@@ -96,6 +98,7 @@ class Question:
     expected_size: float | None = None
     variance: float | None = None
     tilt: float = 0.0
+    share: int = MICRO
     together: int = 1
     parameters: Mapping[str, object] = field(default_factory=dict)
 
@@ -103,6 +106,12 @@ class Question:
     def currency(self) -> Currency:
         """What people offer and pay in."""
         return Currency.GAUSSIAN if self.delta else Currency.LAPLACE
+
+    @property
+    def louder(self) -> float:
+        """How many times as large the deviation of noise is at the question's share as at share 1."""
+        times = MICRO / self.share
+        return math.sqrt(times) if self.delta else times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -144,9 +144,9 @@ def linear_plan(
         case NoNoise():
             pass
         case DiscreteLaplace(scales=(scale,)):
-            laplace = per_weight * scale / GRID_SIZE
+            laplace = per_weight * scale * question.louder / GRID_SIZE
         case DiscreteGaussian(sigmas=(sigma,)):
-            normal = (per_weight * sigma / GRID_SIZE) ** 2
+            normal = (per_weight * sigma * question.louder / GRID_SIZE) ** 2
         case _:
             raise InternalFault("A linear estimator has no formula for this noise.")
     exact_share, hears = Fraction(share), bool(np.any(local))

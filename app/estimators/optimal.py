@@ -211,8 +211,8 @@ def saturation(groups: Sequence[Group], question: Question) -> int | None:
         question: What is asked of them; all central people are assumed to be able to pay.
 
     Returns:
-        The saturation point, rounded up [the study's currency]. None where no person saturates: then every
-        person pays what they offer.
+        The saturation point at share 1 of weights for the question's share, rounded up [the study's
+        currency]. None where no person saturates: then every person pays what they offer.
 
     Privacy: epsilons, group sizes and local reports may be looked at under replace_one.
     """
@@ -229,4 +229,4 @@ def saturation(groups: Sequence[Group], question: Question) -> int | None:
         case DiscreteGaussian(sigmas=(sigma,)):
             return mu2_cost((max(solved.weights) * GRID_SIZE) ** 2 / effective_variance(sigma))
         case _:
-            return math.ceil(solved.solution.tau * MICRO)
+            return math.ceil(solved.solution.tau * question.louder * MICRO)

@@ -119,7 +119,8 @@ class Contribution:
     Attributes:
         study, subject, trust: Whose it is and whom it trusts.
         epsilon: The epsilon that holds; None for public.
-        epsilon_used_at_most: What one release at share 1 would use of it at this moment; often far less.
+        epsilon_used_at_most: What the default question would use of it at this moment, in steps from the
+            study's default share to 1; often far less.
         status: Whether it was new, there already, or took another one's place.
     """
 

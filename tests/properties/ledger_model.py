@@ -15,6 +15,7 @@ from app.core.study import Currency, LocalMechanism, Relation, StudyDefinition, 
 from app.estimators import registry
 from app.estimators.interface import NotApplicable
 from app.services.statistics.questions import Ask, Resolved, resolve
+from app.services.statistics.whole_plans import planned_share
 from tests.properties.steps_model import Chain, Money, Planned, step
 
 OK, CREATED, UNCHANGED, REPLACED = "ok", "created", "unchanged", "replaced"
@@ -340,7 +341,7 @@ class Model:
                 resolved = replace(resolved, share=min(MICRO, raised.share + study.default_share))
 
             def plan(whole: Resolved, offers: Mapping[str, int], paying: set[str]) -> Planned | str:
-                return self._planned(study, whole, there, offers, paying)
+                return self._planned(study, whole, there, offers, paying, planned_share(resolved.share))
 
             taken = step(Money(study.noise), resolved, there, former, plan, span, (EXHAUSTED, NOT_APPLICABLE))
             if isinstance(taken, str):
@@ -395,8 +396,9 @@ class Model:
         there: Mapping[str, Line],
         offers: Mapping[str, int],
         paying: set[str],
+        share: int = MICRO,
     ) -> Planned | str:
-        """Plans of estimators, which are tested elsewhere."""
+        """Plans of estimators, which are tested elsewhere, with weights for a share."""
         alike: dict[tuple[Trust, int, bool], list[str]] = {}
         for name, line in there.items():
             epsilon = {Trust.CENTRAL: offers.get(name, 0), Trust.LOCAL: line.drawn_with}.get(line.trust, 0)
@@ -414,6 +416,7 @@ class Model:
         ]
         secret = study.relation is Relation.ADD_REMOVE_ONE
         asked = resolved.question(study, people=None if secret else len(there), expected_size=None)
+        asked = replace(asked, share=share)
         try:
             if resolved.estimator == registry.AUTO:
                 estimator, plan, asked = registry.choose(groups, asked)

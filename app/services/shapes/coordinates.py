@@ -58,7 +58,7 @@ from app.services.shapes.shape_questions import ShapeQuestion
 from app.services.statistics import planned_errors, planning
 from app.services.statistics.piece_noise import PieceNoise
 from app.services.statistics.questions import MEAN, SD, SUM, VARIANCE
-from app.services.statistics.whole_plans import weights_of
+from app.services.statistics.whole_plans import planned_share, weights_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,9 +288,14 @@ def _of_each(study: StudyDefinition, part: Part = int) -> Part:
 
 
 def weigh(
-    study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, noise: PieceNoise
+    study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, noise: PieceNoise, *, first: int
 ) -> tuple[Sequence[int], Linear] | None:
     """What one person of each group weighs in every coordinate under `noise.unit`, and what that rests on.
+
+    Args:
+        study, question, crowd: What is asked of whom, for each person's whole epsilon.
+        noise: Of all pieces.
+        first: The share that a piece with these weights begins with [ppm].
 
     Returns:
         None where the plan is no single sum under noise of the study's currency.
@@ -299,7 +304,7 @@ def weigh(
         NotApplicable: no person central or public is there.
     """
     of_each = _of_each(study)
-    asked = mean_question(study, question, crowd, of_each)
+    asked = replace(mean_question(study, question, crowd, of_each), share=planned_share(first))
     plan = mean_estimator(study).plan(groups_of(crowd, of_each), asked)
     weights = weights_of(plan, noise)
     return None if weights is None or plan.linear is None else (weights, plan.linear)

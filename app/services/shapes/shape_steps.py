@@ -280,7 +280,7 @@ class _Planner:
         if self.question.estimator != COORDINATES:
             weights = shape_plans.weigh(self.study, asked, crowd.groups, crowd.people).weights
             return _People(crowd=crowd, weights=weights, linear=None)
-        weighed = coordinates.weigh(self.study, asked, crowd, self.noise)
+        weighed = coordinates.weigh(self.study, asked, crowd, self.noise, first=self.question.share)
         return None if weighed is None else _People(crowd=crowd, weights=weighed[0], linear=weighed[1])
 
     def joined(

@@ -1,7 +1,8 @@
 """Privacy for free: how much of an offered epsilon a release would really use.
 
 The saturation point is that of `optimal`, which the default estimator `auto` takes wherever a person could
-saturate: it errs less than every other one. Reports and public people lower it.
+saturate: it errs less than every other one. Its weights are those of a question that is first asked at the
+study's default share, see `app.services.statistics.whole_plans`. Reports and public people lower it.
 """
 
 import asyncio
@@ -22,6 +23,7 @@ from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.affine import AffineProblem
 from app.estimators.interface import Question
 from app.estimators.optimal import saturation
+from app.services.statistics.whole_plans import planned_share
 from app.store import cohorts, releases
 from app.store.database import Connection, Database
 
@@ -93,7 +95,7 @@ class Saturation:
         self._reading: dict[int, asyncio.Task[_Profile]] = {}
 
     async def point(self, study: Study) -> int | None:
-        """Where more epsilon would buy nothing at share 1 [the study's currency]; None: nowhere.
+        """Where more epsilon would buy nothing in steps to share 1 [the study's currency]; None: nowhere.
 
         None too in add_remove_one studies and in those of vectors or choices: all that is offered is used.
         """
@@ -111,7 +113,7 @@ class Saturation:
         return profile.point
 
     async def used_at_most(self, study: Study, offer: Offer) -> int:
-        """What one release at share 1 would charge for this offer [micro-epsilon]."""
+        """What steps from the default share to 1 would charge for this offer [micro-epsilon]."""
         point = await self.point(study) if offer.trust is Trust.CENTRAL else None
         return offer.asked if point is None else min(offer.asked, study.definition.epsilon(point))
 
@@ -194,6 +196,7 @@ def _point(study: StudyDefinition, profile: _Profile) -> int | None:
             people=profile.total,
             tilt=study.tilt / MICRO,
             variance=variance,
+            share=planned_share(study.default_share),
         )
         return saturation(profile.groups(study), question)
     # The same without a group for each cohort: this is computed for every change of a small study.
@@ -201,15 +204,15 @@ def _point(study: StudyDefinition, profile: _Profile) -> int | None:
         (epsilon, count) for (trust, epsilon), count in profile.people.items() if trust is Trust.CENTRAL
     ]
     table = np.array(central, dtype=np.float64).reshape(-1, 2)
+    share = planned_share(study.default_share) / MICRO
     public = sum(count for (trust, _), count in profile.people.items() if trust is Trust.PUBLIC)
     problem = AffineProblem(
-        table[:, 0] / MICRO,
+        table[:, 0] / MICRO * share,
         table[:, 1],
         public=float(public),
         tilt=study.tilt / MICRO,
         people=float(profile.total),
     )
     known = WORST_VARIANCE if variance is None else variance
-    found = problem.solve(known)
-    tau = found.tau * MICRO
+    tau = problem.solve(known).tau / share * MICRO
     return None if math.isinf(tau) else math.ceil(tau)

@@ -1,12 +1,13 @@
 r"""One more step of a question's shares: who pays what, and the answer from all that is there by then.
 
 A question of a replace_one study keeps *pieces*, see `app.core.piece`. Weights never change: those of a piece
-are planned once, for each person's whole epsilon, and a share s only sets the noise: Laplace noise of scale
+are planned once, at most each person's whole epsilon and good for the shares from its first one to 1
+(`app.services.statistics.whole_plans`), and a share s only sets the noise: Laplace noise of scale
 :math:`b(s) = b(1) / s`, Gaussian noise of s times the precision at share 1. What a step charges a cohort is
 the price at the new noise, rounded up, less what the piece has charged it: ten steps of .1 charge exactly
-what one release at 1 does. They end with noise of exactly its law (`app.mechanisms.refined_laplace`), or
-with its variance (`app.mechanisms.refined_gaussian`: there a step draws independent noise for what it adds,
-and nothing has to be known of the noise before). A step to share s
+what one release of these weights at 1 does. They end with noise of exactly its law
+(`app.mechanisms.refined_laplace`), or with its variance (`app.mechanisms.refined_gaussian`: there a step
+draws independent noise for what it adds, and nothing has to be known of the noise before). A step to share s
 
 1. refines every piece that has lost no member and whose cohorts can all pay the difference: the noise that is
    left is drawn given the published one, :math:`Z_1` = stored noisy sum - exact sum, which is right because
@@ -151,7 +152,7 @@ def plan_step(
         return None
     # 1. Refine what can be refined, and let join who can pay.
     ledger = PieceLedger(cohorts, pieces, resolved, NOISES[study.noise])
-    # 2. Plan for each person's whole epsilon.
+    # 2. Plan for each person's whole epsilon, and the shares that are asked.
     whole = plan_whole(study, ledger.cohorts, resolved, question, ledger.taking_part, among)
     if whole.weights is None:
         return None

@@ -1,10 +1,33 @@
-"""The plan of a question for each person's whole epsilon, from which its pieces have their weights."""
+r"""The plan of a question for each person's whole epsilon, from which its pieces have their weights.
 
+A piece keeps its weights :math:`w_i \le \epsilon_i` for ever, and a share s of it costs :math:`s w_i`: any
+such weights are private. Which are good depends on the share. With weights w the error about the dataset is
+
+.. math:: J(w, s) = A(w) + N(w) / s^2, \qquad A(w) = s2 \Big(\sum_i c_i^2 - \frac1n\Big) + (\text{tilt} \cdot
+          TV)^2,
+
+(Gaussian: N / s). Small shares want weights that use what is offered, large ones equal weights: weights made
+for share 1 erred 2 to 3 times as much at .1 as weights made for it. Let w be the best weights for a share p.
+The smallest error :math:`J^*` falls as s grows, so
+
+.. math:: J(w, s) \le (p/s)^2 J(w, p) \le (p/s)^2 J^*(s) \;(s \le p), \qquad
+          J(w, s) \le J^*(p) \le (s/p)^2 J^*(s) \;(s \ge p),
+
+the last since :math:`s^2 J(v, s)` rises with s for any weights v. As a function of x = 1/s^2, J is a line and
+:math:`J^*`, the least of many, is concave: their quotient is largest at an end of the shares that are asked.
+A piece that is first drawn at s is made for :math:`p = s^{3/4}`, nearer to s than to 1: what the tilt allows
+need not be there, and noise is. Six tiers of epsilons, .1 to 4, of 300 and 3,000 people, s = .1, tilt .1:
+predicted errors are at most 1.1 times, seen ones at most 1.3 times those of weights made for .1 alone, and at
+share 1 seen ones are at most 1.2 times those of weights made for 1.
+"""
+
+import math
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from app.core.cohort import Cohort
+from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
 from app.core.study import StudyDefinition
 from app.estimators.interface import Estimator, Linear, Plan, Question
@@ -12,6 +35,18 @@ from app.services.statistics import planning
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.piece_noise import NOISES, PieceNoise
 from app.services.statistics.questions import Resolved
+
+_NEARER = 0.75
+"""How near to the first share the one is that weights are made for, between 1 (0) and that share (1)."""
+
+
+def planned_share(first: int) -> int:
+    """The share that weights of a piece are made for which is first drawn at some share [both ppm].
+
+    >>> planned_share(100_000), planned_share(1_000_000)
+    (177828, 1000000)
+    """
+    return max(1, min(MICRO, math.ceil(MICRO * math.pow(first / MICRO, _NEARER))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +83,7 @@ def plan_whole(
     taking_part: Set[int],
     among: Sequence[Estimator] | None = None,
 ) -> Whole:
-    """Plan a question for each person's whole epsilon.
+    """Plan a question for each person's whole epsilon, with weights for shares from its own one on.
 
     Raises:
         BudgetExhausted, NotApplicable: see `app.services.statistics.planning.choose`.
@@ -58,6 +93,7 @@ def plan_whole(
         whole.question(study, people=question.people, expected_size=question.expected_size),
         variance=question.variance,
         together=question.together,
+        share=planned_share(resolved.share),
     )
     return plan_people(study, Crowd.of(study, cohorts, whole, taking_part), resolved, asked, among)
 

@@ -132,7 +132,8 @@ class ContributionOut(WireOut):
 
     `epsilon` is the one that holds: the offered one rounded down to three significant digits.
     `mu2` is what it reserves in a study with Gaussian noise, null in others.
-    `epsilon_used_at_most` is what one release at share 1 would charge at this moment: privacy for free.
+    `epsilon_used_at_most` is what the default question would charge at this moment, in steps from the study's
+    default share to 1: privacy for free.
     """
 
     study: str

@@ -88,6 +88,6 @@ class StudyMadeOut(StudyOut):
 
 
 class SaturationOut(WireOut):
-    """Where more epsilon would buy nothing, for one release at share 1 at this moment."""
+    """Where more epsilon would buy nothing at this moment, in steps from the default share to 1."""
 
     epsilon: float | None

@@ -1,12 +1,16 @@
 """Names, parameters, and what `auto` chooses."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from app.core.errors import InvalidRequest
-from app.core.study import Relation
+from app.core.grid import GRID_SIZE
+from app.core.study import Relation, Trust
 from app.estimators import registry
 from app.estimators.interface import NotApplicable
-from tests.support.groups import add_remove_one, central, local, public, replace_one
+from tests.support.groups import add_remove_one, central, local, public, query_values, replace_one
 
 HALF = 1 << 29
 
@@ -93,6 +97,52 @@ def test_auto_has_the_defaults_of_every_parameter():
     for groups in ([central(1.0, 10_000)], [central(0.1, 500), central(5.0, 500), local(1.0, [HALF] * 9)]):
         estimator, _, answered = registry.choose(groups, replace_one(groups))
         assert answered.parameters == {one.name: one.default for one in estimator.parameters}
+
+
+def noise_alone(conclusion):
+    """Half of the interval that the noise in an answer gives, for people who weigh the same."""
+    return replace(conclusion.error.dataset, normal=0.0, reach=0.0).half_width()
+
+
+@pytest.mark.parametrize("name", ["auto", *(one.name for one in registry.applicable(Relation.REPLACE_ONE))])
+def test_no_default_leaves_the_interval_that_its_noise_gives(name):
+    """Whatever the values are, and wherever noise takes them: little or much of it, inside and outside."""
+    rng = np.random.default_rng([*name.encode()])
+    answered = 0
+    for _ in range(60):
+        groups = [
+            central(float(np.exp(rng.uniform(-4, 2))), 1 + int(np.exp(rng.uniform(0, 8))))
+            for _ in range(int(rng.integers(1, 4)))
+        ]
+        groups += [local(1.0, [HALF] * 40)] if rng.random() < 0.3 else []
+        groups += [public(3)] if rng.random() < 0.2 else []
+        question = replace_one(groups, tilt=float(rng.choice([0.0, 0.1])))
+        try:
+            _, plan, _ = registry.choose(
+                groups, question, None if name == "auto" else [registry.ESTIMATORS[name]]
+            )
+        except NotApplicable:
+            continue
+        for position in (-0.4, 0.0, 0.1, 0.5, 0.97, 1.0, 1.6):
+            totals = [
+                0 if group.trust is Trust.LOCAL else round(position * group.count * GRID_SIZE)
+                for group in groups
+            ]
+            conclusion = plan.conclude(query_values(plan, groups, totals))
+            if conclusion.error is None:
+                continue
+            answered += 1
+            center = min(max(conclusion.error.center, 0.0), 1.0)
+            assert abs(conclusion.estimate - center) <= noise_alone(conclusion) + 1e-12
+    assert answered > 50
+
+
+def test_control_minimax_by_name_leaves_it():
+    groups = [central(1.0, 10_000)]
+    question = replace_one(groups, parameters={"shrinkage": "minimax"})
+    _, plan, _ = registry.choose(groups, question, [registry.ESTIMATORS["optimal"]])
+    conclusion = plan.conclude(query_values(plan, groups, [1_000 * GRID_SIZE]))
+    assert abs(conclusion.estimate - 0.1) > 5 * noise_alone(conclusion)
 
 
 def test_auto_draws_nothing_exact_in():
