@@ -24,11 +24,8 @@ from app.accounting.prices import Column
 from app.accounting.shape_prices import bins_cost, ranks_cost
 from app.core.cohort import Cohort, Group
 from app.core.errors import InternalFault
-from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, as_document, from_document
+from app.core.noise import MEASURED, DiscreteGaussian, DiscreteLaplace, Noise, as_document, from_document
 from app.core.study import Currency, Relation, Trust
-
-RECORD = "measured"
-"""The name of measurements in what the ledger keeps of a release's noise."""
 
 Draws = tuple[tuple[Fraction, int], ...]
 """(rank, scale) of each draw of a cell."""
@@ -165,7 +162,7 @@ class Measurement:
 def recorded(noise: str, measured: Sequence[Measurement]) -> str:
     """The noise of a release, as JSON, with what was measured of people who pay."""
     priced = [one.document() for one in measured if one.places]
-    return json.dumps({**json.loads(noise), RECORD: priced}, allow_nan=False) if priced else noise
+    return json.dumps({**json.loads(noise), MEASURED: priced}, allow_nan=False) if priced else noise
 
 
 def _weight(kept: object) -> int | Column:

@@ -71,6 +71,9 @@ class Hourglass:
         )
 
 
+MEASURED = "measured"
+"""Where the ledger keeps, beside a release's noise, what it measured: see `app.accounting.measurement`."""
+
 Noise = NoNoise | DiscreteLaplace | DiscreteGaussian | Hourglass
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import asyncpg
 
-from app.accounting.measurement import RECORD
 from app.core.chain import Link, RecordedAudit
+from app.core.noise import MEASURED
 from app.core.records import ClusterRelease, LedgerLine, ReleaseLine
 from app.core.release import Charge, chain_hash
 from app.core.study import Currency, Relation
@@ -394,7 +394,7 @@ async def links(connection: Connection) -> AsyncIterator[Link]:
                 recomputed=_hash_of(row, charges),
                 relation=Relation(row["relation"]),
                 currency=Currency.GAUSSIAN if row["delta"] else Currency.LAPLACE,
-                measured=row["noise"].get(RECORD, []),
+                measured=row["noise"].get(MEASURED, []),
                 charged={charge.cohort_id: charge.epsilon for charge in charges},
             )
 

@@ -10,7 +10,8 @@ import pytest
 from app.settings import COMMAND_VARIABLES, Settings
 
 ROOT = Path(__file__).parents[2]
-MOST_LINES = 400
+MOST_LINES = 600
+"""A module is cut by concept; with its proofs it may have this many lines."""
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 OTHER_LOCKS = ("requirements-generators.lock", "requirements-peers.lock")
 """Of environments of their own."""
