@@ -118,7 +118,7 @@ async def test_the_next_plan_steers_by_the_variance_that_was_published(
     async def predicted() -> float:
         path = f"/v1/studies/{crowded}/plan?estimator=optimal&share=0.1"
         plan = await service.call("GET", path, "analyse")
-        return float(plan.json()["estimators"][0]["predicted_error"])
+        return float(plan.json()["estimators"][0]["population_predicted_error"])
 
     before = await predicted()
     path = f"/v1/studies/{crowded}/statistics"
@@ -335,12 +335,12 @@ async def test_a_contribution_learns_what_would_be_used(service: Service, crowde
     response = await service.call(
         "POST", f"/v1/studies/{crowded}/contributions", "contribute", json={**VALUE, "epsilon": 5}
     )
-    # tau = (E2 + 2 / s) / E1 over a hundred people at 1 who are below it: 1.08 at s = 1/4 without a tilt, and
-    # less with the study's own.
+    # tau = (E2 + 2 / s) / E1 over a hundred people at .1^(3/4), the share that weights are made for where .1
+    # is the first one: .63 at s = 1/4, which is 3.53 of whole epsilons, without a tilt; less with a tilt.
     assert response.json()["epsilon"] == 5.0
-    assert response.json()["epsilon_used_at_most"] == pytest.approx(1.076953)
+    assert response.json()["epsilon_used_at_most"] == pytest.approx(3.433447)
     point = await service.call("GET", f"/v1/studies/{crowded}/saturation", "contribute")
-    assert point.json()["epsilon"] == pytest.approx(1.076953)
+    assert point.json()["epsilon"] == pytest.approx(3.433447)
 
 
 async def test_a_round_of_k_means_does_not_stand_for_the_secret_size(service: Service) -> None:
