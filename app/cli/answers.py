@@ -50,7 +50,7 @@ def show_release(found: Release) -> None:
         "weighed by": found.standardize and _standardized(found.standardize),
         "between": found.between and _between(found.between),
         "an interval": found.assumption,
-        "people": found.people,
+        "people": found.about if found.people is None else found.people,
         "left out": _left_out(found),
         "noise, standard error": found.standard_error,
         f"predicted error{error}, {unit}": None
@@ -173,9 +173,7 @@ def interval_text(interval: Interval | None) -> str | None:
 def _label(one: LabelAnswer, by: str) -> dict[str, object]:
     return {
         "label": one.where[by],
-        "people": one.people
-        if one.noisy_count is None
-        else f"about {max(0, round(one.noisy_count))} or more",
+        "people": one.people if one.noisy_count is None else _counted(one, one.noisy_count),
         "estimate": one.estimate,
         "these people": interval_text(one.interval),
         "population": interval_text(one.population_interval),
@@ -183,6 +181,11 @@ def _label(one: LabelAnswer, by: str) -> dict[str, object]:
         "drawn to the whole": one.drawn_to_whole,
         "outside at most": None if one.outside_at_most is None else f"{one.outside_at_most:.2%}",
     }
+
+
+def _counted(one: LabelAnswer, noisy_count: float) -> str:
+    """About how many people have a label; former releases say no more than what they weigh."""
+    return one.about or f"about {max(0, round(noisy_count))} or more"
 
 
 def _standardized(shares: Mapping[str, Mapping[str, float]]) -> str:

@@ -65,10 +65,13 @@ OPTIONS: Mapping[str, Any] = {
     "share": _text("SHARE", "Part of each personal epsilon to use, in (0, 1]."),
     "epsilon": _text("EPSILON", "The largest charge to a person."),
     "expected_size": _text("NUMBER", "add_remove_one studies: what to take for the secret number of people."),
+    "least_epsilon": _text(
+        "EPSILON", "add_remove_one studies: the least that people must have offered to take part."
+    ),
     "tilt": _text(
         "PART",
-        "replace_one studies: how far the mean of those who ask for little privacy may differ from the "
-        "others', as a part of the range.",
+        "How far the mean of those who ask for little privacy may differ from the others', as a part of the "
+        "range.",
     ),
     "where": Annotated[
         list[str] | None,
@@ -88,10 +91,13 @@ OPTIONS: Mapping[str, Any] = {
 }
 """The options of a question, by the names of its parameters over the wire."""
 
-MEAN = "estimator share epsilon expected_size tilt where by simultaneous standardize measure parameter"
+MEAN = (
+    "estimator share epsilon expected_size least_epsilon tilt where by simultaneous standardize measure "
+    "parameter"
+)
 """The options of a mean and of what is read off it."""
 
-SHAPE = "share epsilon expected_size tilt where by measure"
+SHAPE = "share epsilon expected_size least_epsilon tilt where by measure"
 """The options that the questions about a distribution share."""
 
 
@@ -125,7 +131,10 @@ def _asks(names: str, arguments: Mapping[str, Any] | None = None) -> Callable[[C
     return decorate
 
 
-@_asks("statistic estimator share epsilon expected_size tilt where by standardize between measure parameter")
+@_asks(
+    "statistic estimator share epsilon expected_size least_epsilon tilt where by standardize between measure "
+    "parameter"
+)
 def plan(
     study: StudyName,
     question: dict[str, Any],
@@ -147,7 +156,7 @@ def plan(
         return
     rows = every_row if every else [row for row in every_row if row.chosen]
     columns = {"estimator": "estimator", "predicted_error": "predicted error"}
-    if found.assumption is not None:
+    if any(row.predicted_error_at_tilt_0 is not None for row in rows):
         columns["predicted_error_at_tilt_0"] = "at tilt 0"
     columns |= {"epsilon_max": "largest charge", "answers_left": "answers left"}
     if any(row.one_report_moves is not None for row in rows):
@@ -194,10 +203,10 @@ difference = _answer(
 histogram = _answer("histogram", f"edges bins {SHAPE}")
 distribution = _answer("distribution", f"edges bins {SHAPE}")
 shares = _answer("shares", SHAPE)
-count = _answer("count", "share epsilon expected_size where by")
+count = _answer("count", "share epsilon expected_size least_epsilon where by")
 covariance = _answer(
     "covariance",
-    "share epsilon tilt expected_size where by",
+    "share epsilon tilt expected_size least_epsilon where by",
     first=Annotated[str, typer.Argument(metavar="NAME", help="One of the study's numbers.")],
     second=Annotated[str, typer.Argument(metavar="NAME", help="Another one.")],
 )
@@ -211,8 +220,8 @@ describe = _answer("describe", f"candidates {SHAPE}")
 
 
 @_asks(
-    "statistic estimator share epsilon expected_size tilt where by simultaneous standardize between measure "
-    "parameter"
+    "statistic estimator share epsilon expected_size least_epsilon tilt where by simultaneous standardize "
+    "between measure parameter"
 )
 @asks_service(show_release, saves=True)
 def release(

@@ -48,6 +48,8 @@ class Piece:
             `app.mechanisms.refined_gaussian`. Of zeros before the first draw.
         refinable: Whether its noise may be lowered; once it may not, it never may again.
         members: Its cohorts, in the order of their ids; none where it is secret who is in it.
+        least: There, what people must have offered to be in it [micro-epsilon]; None of answers from before
+            that was asked. The release that leaves it says so; not kept beside it.
         weighs: There, the most and the least that a person can weigh, see `app.estimators.combined_ratio`.
             The release that leaves it says so; not kept beside it.
     """
@@ -60,6 +62,7 @@ class Piece:
     refinable: bool
     members: Sequence[Member]
     weighs: tuple[float, float] | None = None
+    least: int | None = None
     base: int = 0
 
     @property
@@ -87,6 +90,8 @@ class Piece:
             said["base"] = self.base
         if self.weighs is not None:
             said["weighs"] = list(self.weighs)
+        if self.least is not None:
+            said["least"] = self.least
         return {**said, "digest": self.digest()}
 
     def digest(self) -> str:

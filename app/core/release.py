@@ -2,9 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from app.core.columns import Columns
@@ -223,3 +224,38 @@ def _as_stored(value: object) -> object:
             return {name: _as_stored(item) for name, item in value.items()}
         case _:
             return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyCount:
+    """A published noisy number of people.
+
+    Attributes:
+        least, most: Of whom: what they offered at least, and what more counts as; None where its release does
+            not say so [epsilon].
+        count: The number, each counted as what they weigh over the most.
+        of_all: Whether it is of all people, not of some labels.
+        number: Place in the hash chain.
+    """
+
+    least: float | None
+    most: float | None
+    count: float
+    of_all: bool
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyLabels:
+    """The published noisy numbers of people of all labels of an attribute.
+
+    Attributes:
+        least, most: See `NoisyCount`.
+        whole: That of all people.
+        groups: What the release says of each label.
+    """
+
+    least: float | None
+    most: float | None
+    whole: float
+    groups: Sequence[Mapping[str, Any]]

@@ -71,11 +71,8 @@ MAX_CHOICES = 50
 
 NO_SIZE = "applies to add_remove_one studies only: elsewhere the number of people is public"
 
-NO_TILT = (
-    "applies to replace_one studies only: how unequal the weights of people are depends on their number, "
-    "which an add_remove_one study keeps secret"
-)
-"""Why a study or a question cannot have a tilt."""
+NO_LEAST = "applies to add_remove_one studies only: elsewhere a question weighs people by their offers"
+"""Why a question cannot say what people must have offered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +91,7 @@ class StudyDefinition:
         epsilons: The only admissible ones, in their order; empty where all in that range are [micro-epsilon].
         default_share: Part of each personal epsilon that a release uses by default [ppm].
         tilt: How far the mean of people who ask for little privacy may differ from that of the others, for
-            questions that do not say; 0 in add_remove_one studies [ppm of the range].
+            questions that do not say [ppm of the range]; see `assumed_tilt`.
         delta: At which epsilons are read in studies with Gaussian noise; 0 with Laplace noise [1e-12].
         dimension: Coordinates of a value, each in the range; 1 for a number.
         local_mechanism: Randomizer for local reports, `GAUSSIAN` in studies of one number with Gaussian noise
@@ -138,6 +135,15 @@ class StudyDefinition:
     def amount(self, epsilon: int) -> int:
         """What an offer [micro-epsilon] is in its currency, rounded down."""
         return amount_of(epsilon, self.delta)
+
+    @property
+    def assumed_tilt(self) -> int:
+        """The tilt of questions that do not say [ppm of the range].
+
+        An add_remove_one study whose tilt is 0 has none: its answers assume nothing, as if it were 1. Unequal
+        weights are a choice there, not a need.
+        """
+        return self.tilt or (MICRO if self.relation is Relation.ADD_REMOVE_ONE else 0)
 
     @property
     def least(self) -> int:

@@ -30,6 +30,8 @@ alone can be narrower, about its own people; that is not looked at, since it dep
   since t is where the second sum is smallest, and :math:`(r - 1)^2 / r` largest at the ends. That is what
   `app.estimators.pivot` takes for people who weigh between :math:`m \rho` and :math:`m / \rho`:
   :math:`(\sqrt{m / \rho} - \sqrt{m \rho})^2 \sum A_i / 4`.
+- Values that go with weights: r lies between rho and 1 / rho, so by A and by m they count differently by at
+  most what `app.estimators.deviations.uneven_at_most` says, of which a tilt is a part.
 - About the population :math:`\sum A_i^2 \le \max A_i \sum A_i`, and :math:`A_i \le m / \rho`.
 
 So the combination is read as one answer whose people weigh between m rho and m / rho, under that noise. What
@@ -196,7 +198,7 @@ def combined_ratio(question: Question, sums: Sequence[RatioSums]) -> tuple[Plan,
     parts = Counter(zip(factors, (one.pivot for one in sums), strict=True))
     pivot = CombinedPivot(tuple((factor, one, times) for (factor, one), times in parts.items()))
     ratios = min(math.sqrt(one.least / one.most) for one in sums)
-    reader = PivotReader(grid=question.grid, cap=1 / ratios, floor=ratios, pivot=pivot)
+    reader = PivotReader(grid=question.grid, cap=1 / ratios, floor=ratios, pivot=pivot, tilt=question.tilt)
     added = [
         sum(
             (Fraction(factor) / Fraction(one.pivot.unit) * value for factor, one, value in each),
@@ -208,12 +210,11 @@ def combined_ratio(question: Question, sums: Sequence[RatioSums]) -> tuple[Plan,
         )
     ]
     values = [round(total * Fraction(pivot.unit)) for total in added]
-    noise = error_law(normal_variance=pivot.normal(0), laplaces=pivot.laplaces(0))
     most = math.fsum(factor * one.most for factor, one in zip(factors, sums, strict=True))
     plan = Plan(
         queries=(),
         noise=NoNoise(),
-        predicted_error=predicted_error(question, math.sqrt(noise.variance) / most),
+        predicted_error=predicted_error(question, reader, most),
         conclude=reader.conclude,
     )
     found = reader.conclude(values)

@@ -108,7 +108,8 @@ class SecretCovarianceReader(PairReader):
         """
         if not self.people or self.people <= 0:
             return self.unit * LARGEST
-        return self.unit * min(LARGEST, math.sqrt(2 * self.labels) / (self._mean.cap * self.people))
+        noise = math.sqrt(2 * self.labels) / (self._mean.cap * self.people)
+        return self.unit * min(LARGEST, math.hypot(noise, self._mean.bias))
 
     @property
     def interval_width(self) -> float:
@@ -139,6 +140,8 @@ class SecretCovarianceReader(PairReader):
         means = [ratio(*pair) for pair in pairs]
         mean, cap = self._mean, self._mean.cap
         bound = mean.mass_bound(sums[0] + sums[1], sums[2] + sums[3])
+        # Products lie within R_x R_y of 0, so weights move their sum by at most twice that times this.
+        moved = mean.bias * bound
 
         def interval(of_mean: OfMean, scale: float, step: float, coverage: Coverage) -> dict[str, object]:
             box = [
@@ -153,10 +156,10 @@ class SecretCovarianceReader(PairReader):
             "interval": interval(
                 mean.dataset_hull,
                 mean.inequality * bound,
-                (cap - mean.floor) / 2,
+                (cap - mean.floor) / 2 + moved,
                 "at_least" if mean.floor == cap else "worst_case",
             ),
-            "population_interval": interval(mean.population_hull, cap * bound, cap / 2, "worst_case"),
+            "population_interval": interval(mean.population_hull, cap * bound, cap / 2 + moved, "worst_case"),
             "means": [grid.to_unit(one) for grid, one in zip(self.grids, means, strict=True)],
             "noisy_count": max(sum(sums), 0.0) / cap,
         }
@@ -177,7 +180,9 @@ class SecretCovarianceReader(PairReader):
     @cached_property
     def _mean(self) -> PivotReader:
         cap, floor = self.weighing.cap / self._one, self.weighing.floor / self._one
-        return PivotReader(grid=self.grids[0], cap=cap, floor=floor, pivot=self._pivot)
+        return PivotReader(
+            grid=self.grids[0], cap=cap, floor=floor, pivot=self._pivot, tilt=self.weighing.tilt
+        )
 
     def _hull(
         self, sums: Sequence[float], estimate: float, means: Sequence[Ends], scale: float, step: float
@@ -189,7 +194,7 @@ class SecretCovarianceReader(PairReader):
             estimate: A covariance that is kept inside.
             means: Ends of the interval for either mean.
             scale: What the variance of a product is multiplied by in the variance of what is not noise.
-            step: Half of one person's weight in it.
+            step: Half of one person's weight in it, and what a tilt moves.
         """
         mass = sum(sums)
         if mass <= 0:

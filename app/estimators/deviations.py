@@ -14,6 +14,7 @@ since the first sum is :math:`P + N = 2 P + \lambda`.
 Privacy: no data; who is there, who has left and what they weigh is public under replace_one.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -134,3 +135,21 @@ class Deviations:
     def about_population(self, variance: float | NDArray[np.float64] = 1.0) -> float:
         """The same about the mean of the population: nothing of it is known."""
         return float(np.dot(self.sizes * variance, self.person**2))
+
+
+def uneven_at_most(cap: float, floor: float) -> float:
+    r"""The most that people who weigh between two ends count differently, in total variation.
+
+    A part theta of them at c and the others at f have
+    :math:`\theta (1 - \theta) (c - f) / (\theta c + (1 - \theta) f)`, the most at
+    :math:`\theta = \sqrt f / (\sqrt c + \sqrt f)`: :math:`(\sqrt c - \sqrt f) / (\sqrt c + \sqrt f)`. For a
+    given total weight the deviations :math:`\sum |a_i - \bar a|` are convex in the weights, so that no
+    others have more.
+
+    Args:
+        cap, floor: The ends, cap above 0 [the same].
+
+    >>> uneven_at_most(4, 1), uneven_at_most(2, 2)
+    (0.3333333333333333, 0.0)
+    """
+    return (math.sqrt(cap) - math.sqrt(floor)) / (math.sqrt(cap) + math.sqrt(floor))

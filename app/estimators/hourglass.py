@@ -104,7 +104,7 @@ class Hourglass:
     """
 
     name: ClassVar[str] = "hourglass"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     relation: ClassVar[Relation] = Relation.ADD_REMOVE_ONE
     parameters: ClassVar[tuple[Parameter, ...]] = (LEVEL_PARAMETER,)
     summary: ClassVar[str] = "Ratio of two noisy sums with the least noise; all people pay the same epsilon."
@@ -117,9 +117,8 @@ class Hourglass:
             question: What is asked; parameter level.
 
         Returns:
-            The plan. predicted_error is :math:`W \sqrt V / n` with V the variance of the noise of one sum
-            in units of a person and n = expected_size people who all take part, the leading term at the
-            worst mean. The interval is for the mean of those who take part, exact; the population's
+            The plan. predicted_error is that of `app.estimators.transformed`, with n = expected_size people
+            who all take part. The interval is for the mean of those who take part, exact; the population's
             takes the noise for two Laplaces of the same variance.
 
         Privacy: the level for each person who takes part, under adding or removing one person. Whether
@@ -141,17 +140,17 @@ class Hourglass:
             for group in groups
         )
         noise = hourglass(GRID_SIZE, level)
-        variance, _ = hourglass_moments(noise)
         epsilon = level / MICRO
+        reader = PivotReader(
+            grid=question.grid,
+            cap=epsilon,
+            floor=epsilon,
+            pivot=HourglassPivot(noise=noise, level=epsilon),
+        )
         return Plan(
             queries=complementary_queries(weights),
             noise=noise,
-            predicted_error=predicted_error(question, math.sqrt(variance) / GRID_SIZE),
-            conclude=PivotReader(
-                grid=question.grid,
-                cap=epsilon,
-                floor=epsilon,
-                pivot=HourglassPivot(noise=noise, level=epsilon),
-            ).conclude,
+            predicted_error=predicted_error(question, reader),
+            conclude=reader.conclude,
             weighs=(epsilon, epsilon),
         )

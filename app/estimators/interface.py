@@ -73,15 +73,17 @@ class Question:
         grid: The study's grid.
         cap: The most that any person may be charged for this release: the share of the study's epsilon.max,
             or the absolute cap if that is less [the study's currency: micro-epsilon, or 1e-6 of mu^2].
-        floor: The least that any person offers: the share of the study's epsilon.min, at most `cap`
-            [the study's currency].
+        floor: The least that any person offers who takes part: the share of the study's epsilon.min, or of
+            the least that the question asks for, at most `cap` [the study's currency].
         delta: Of a study with Gaussian noise, at which epsilons are read; 0 with Laplace noise [1e-12].
         people: replace_one: people with a live contribution, of any trust. add_remove_one: None.
-        expected_size: add_remove_one: the caller's guess or the last noisy count. None if neither.
+        expected_size: add_remove_one: people to predict for, as if all weighed the most; from the caller's
+            guess or from published noisy counts. None if neither.
+        sizes: add_remove_one: the same for each label of the question's attribute; empty where none is known.
         variance: replace_one: what the last release says that the population's variance is at most, for
             weights and predictions, never for intervals [range width squared]. None where none said so.
-        tilt: replace_one: how far the mean of people who weigh much may differ from that of people who weigh
-            little, in [0, 1] [range widths].
+        tilt: How far the mean of people who weigh much may differ from that of people who weigh little, in
+            [0, 1] [range widths].
         share: For which share weights are chosen and errors predicted, where offers and noise are those of
             share 1 [ppm]: see `app.services.statistics.steps`.
         together: How many answers, this one among them, are read together; the risk that the bound on a
@@ -96,6 +98,7 @@ class Question:
     delta: int = 0
     people: int | None
     expected_size: float | None = None
+    sizes: tuple[float, ...] = ()
     variance: float | None = None
     tilt: float = 0.0
     share: int = MICRO

@@ -80,14 +80,19 @@ def labels_plan(
         ]
         return replace(found, details={**found.details, "groups": shown})
 
-    # Of a label a K-th of the people is expected.
-    each_label = _expecting(question, 1 / count)
+    # Of a label what is published of it is expected, else a K-th of the people.
+    if question.sizes:
+        each_label = [
+            Transformed().plan((), replace(question, expected_size=size)) for size in question.sizes
+        ]
+    else:
+        each_label = [_expecting(question, 1 / count)] * count
     return replace(
         whole,
         queries=tuple(queries),
         noise=repeated(plans[0].noise, count),
         conclude=conclude,
-        labels=(each_label,) * count,
+        labels=tuple(each_label),
     )
 
 

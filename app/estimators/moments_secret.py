@@ -110,15 +110,23 @@ class MomentReader:
         cap, floor: The most and the least that any person's weight can be [epsilon, or mu].
         pivot: What noise is in the sums.
         level: Of intervals for the mean.
+        tilt: See `PivotReader`.
     """
 
     __slots__ = ("mean", "pivot")
 
     def __init__(
-        self, *, grid: Grid, cap: float, floor: float, pivot: HalvesPivot, level: float = LEVEL
+        self,
+        *,
+        grid: Grid,
+        cap: float,
+        floor: float,
+        pivot: HalvesPivot,
+        level: float = LEVEL,
+        tilt: float = 0.0,
     ) -> None:
         self.pivot = pivot
-        self.mean = PivotReader(grid=grid, cap=cap, floor=floor, pivot=pivot, level=level)
+        self.mean = PivotReader(grid=grid, cap=cap, floor=floor, pivot=pivot, level=level, tilt=tilt)
 
     def of_mean(self, values: Sequence[int]) -> Conclusion:
         """The same without a variance."""
@@ -152,15 +160,17 @@ class MomentReader:
         first, second = sums[0] + sums[1] / 2, sums[2] + sums[1] / 2
         center = float(ratio(round(first * GRID_SIZE), round(second * GRID_SIZE)))
         bound, risk = mean.mass_bound(first, second), (1 - LEVEL) * MEAN_RISK
+        # Squares about a mean lie in [0, R^2], so weights move their sum by at most R^2 times this.
+        moved = mean.bias * bound
         dataset = self._hull(
             sums,
             estimate,
             mean.dataset_hull(first, second, center, risk),
             mean.inequality * bound,
-            (cap - mean.floor) / 2,
+            (cap - mean.floor) / 2 + moved,
         )
         population = self._hull(
-            sums, estimate, mean.population_hull(first, second, center, risk), cap * bound, cap / 2
+            sums, estimate, mean.population_hull(first, second, center, risk), cap * bound, cap / 2 + moved
         )
         return Statistic(
             estimate=unit * estimate,
@@ -179,7 +189,7 @@ class MomentReader:
             estimate: A variance that is kept inside.
             mean: Ends of the interval for the mean.
             scale: What :math:`v (R^2 - v)` is multiplied by in the variance of what is not noise.
-            step: Half of one person's weight in it.
+            step: Half of one person's weight in it, and what a tilt moves.
         """
         low, high = mean
         mass = sum(sums)

@@ -20,6 +20,7 @@ from app.core.cohort import Group
 from app.core.grid import GRID_SIZE, Grid
 from app.core.study import Trust
 from app.estimators.calibration import GAUSSIAN_UNIT
+from app.estimators.deviations import uneven_at_most
 from app.estimators.interface import UNIT_SCALE, Conclusion, Coverage, Interval
 from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
 
@@ -182,15 +183,26 @@ class PivotReader:
         floor: The least, at least 0 [epsilon].
         pivot: What the sums say.
         level: Of intervals; higher ones hold together with others (`app.estimators.together`).
+        tilt: How far the values of people who weigh much may differ from the others', in [0, 1].
     """
 
-    __slots__ = ("_level", "_mass_risk", "_slack", "cap", "floor", "grid", "pivot")
+    __slots__ = ("_level", "_mass_risk", "_slack", "cap", "floor", "grid", "pivot", "tilt")
 
-    def __init__(self, *, grid: Grid, cap: float, floor: float, pivot: Pivot, level: float = LEVEL) -> None:
+    def __init__(
+        self,
+        *,
+        grid: Grid,
+        cap: float,
+        floor: float,
+        pivot: Pivot,
+        level: float = LEVEL,
+        tilt: float = 0.0,
+    ) -> None:
         self.grid = grid
         self.cap = cap
         self.floor = floor
         self.pivot = pivot
+        self.tilt = tilt
         self._level = level
         self._mass_risk = MASS_RISK * (1 - level) / (1 - LEVEL)
         self._slack = pivot.mass_law().quantile(1 - 2 * self._mass_risk)
@@ -224,6 +236,11 @@ class PivotReader:
         return max(self.pivot.mass(first, second), 0.0) + self._slack
 
     @property
+    def bias(self) -> float:
+        """The most that unequal weights move a mean of numbers in [0, 1], within the tilt."""
+        return self.tilt * uneven_at_most(self.cap, self.floor)
+
+    @property
     def inequality(self) -> float:
         """Bound on the sum of squares of (weight - a common weight), over the total weight [epsilon]."""
         return (math.sqrt(self.cap) - math.sqrt(self.floor)) ** 2
@@ -233,10 +250,11 @@ class PivotReader:
 
         At least its level where every person weighs the same: the pivot's law is exact, but the interval is
         the hull of all p that it does not reject, which is more than those where the sums are mostly noise.
-        Otherwise widened by the worst case of unequal weights: if their mean is p and weights do not go with
-        values, sum a_i (x_i - p) has variance at most p (1 - p) (sqrt cap - sqrt floor)^2 A, A the total
-        weight, since values in [0, 1] scatter by at most p (1 - p). It is never more than what
-        `population_hull` allows for, so that this interval lies within the population's.
+        Otherwise widened by `bias`, and by the worst case of unequal weights: if their mean is p and weights
+        do not go with values, sum a_i (x_i - p) has variance at most p (1 - p) (sqrt cap - sqrt floor)^2 A, A
+        the total weight, since values in [0, 1] scatter by at most p (1 - p). A tilt of 1 has that in it: at
+        the weighted mean the pivot is noise alone, and the mean is at most the bias off. It is never more
+        than what `population_hull` allows for, so that this interval lies within the population's.
 
         Args:
             first, second: The noisy sums [epsilons times people].
@@ -246,8 +264,9 @@ class PivotReader:
         Returns:
             Its ends [positions in [0, 1]].
         """
-        if self.floor == self.cap:
-            return hull(lambda p: self.pivot.tail(p, abs(self.pivot.value(p, first, second))), risk, center)
+        if self.floor == self.cap or self.tilt >= 1:
+            ends = hull(lambda p: self.pivot.tail(p, abs(self.pivot.value(p, first, second))), risk, center)
+            return self._tilted(ends)
         scale = self.inequality * self.mass_bound(first, second)
         step = (self.cap - self.floor) / 2
         return self._worst_case(first, second, center, scale, step, risk)
@@ -255,7 +274,8 @@ class PivotReader:
     def population_hull(self, first: float, second: float, center: float, risk: float) -> tuple[float, float]:
         """The interval for the mean of the population.
 
-        If that mean is p, sum a_i (x_i - p) has variance at most p (1 - p) cap A.
+        If that mean is p, sum a_i (x_i - p) has variance at most p (1 - p) cap A; it is the mean of those who
+        could be drawn to take part, so that weights move it by at most `bias`.
 
         Args:
             first, second: The noisy sums [epsilons times people].
@@ -285,11 +305,27 @@ class PivotReader:
             )
             return law.tail(abs(self.pivot.value(p, first, second)) - step)
 
-        return hull(tail, risk - self._mass_risk, center)
+        return self._tilted(hull(tail, risk - self._mass_risk, center))
+
+    def _tilted(self, ends: tuple[float, float]) -> tuple[float, float]:
+        return max(0.0, ends[0] - self.bias), min(1.0, ends[1] + self.bias)
 
     def _interval(self, ends: tuple[float, float], coverage: Coverage) -> Interval:
         lower, upper = (self.grid.to_unit(Fraction(end)) for end in ends)
         return Interval(level=LEVEL, lower=lower, upper=upper, coverage=coverage)
+
+
+def usual_noise(pivot: Pivot) -> float:
+    """Standard deviation of the pivot's noise, whatever the mean is: the geometric mean of two.
+
+    Of sums of x and of 1 - x it is convex and symmetric in the mean, so no mean has more than the ends of the
+    range, or less than the middle. With Laplaces the true one is within a factor of 2^(1/4) of it.
+    """
+
+    def deviation(p: float) -> float:
+        return math.sqrt(error_law(normal_variance=pivot.normal(p), laplaces=pivot.laplaces(p)).variance)
+
+    return math.sqrt(deviation(0.0) * deviation(0.5))
 
 
 def most_spread(low: float, high: float) -> float:

@@ -110,8 +110,8 @@ class SharesPlan:
             return min(1.0, math.sqrt((rest * self.weighing.squares + noise + bias) / self.bins))
         if not self.people:
             return 1.0
-        noise = rest * self._of_bin * max(1, len(self.parts))
-        return min(1.0, math.sqrt(noise) / (self.weighing.cap * self.people))
+        noise = rest * self._of_bin * max(1, len(self.parts)) / (self.weighing.cap * self.people) ** 2
+        return min(1.0, math.sqrt(noise + 2 * self.weighing.bias**2 / self.bins))
 
     @property
     def interval_width(self) -> float:
@@ -370,7 +370,13 @@ class SharesPlan:
         times = max(1, len(self.parts))
         sigma = math.sqrt(self._of_bin) / unit if self._gaussian else 0.0
         pivot = BinPivot(inside * times, self.bins * times, float(unit), sigma)
-        reader = PivotReader(grid=UNIT, cap=weighing.cap / unit, floor=weighing.floor / unit, pivot=pivot)
+        reader = PivotReader(
+            grid=UNIT,
+            cap=weighing.cap / unit,
+            floor=weighing.floor / unit,
+            pivot=pivot,
+            tilt=weighing.tilt,
+        )
         center = float(ratio(first, second))
         sums = first / pivot.unit, second / pivot.unit, center
         return reader.dataset_hull(*sums, dataset), reader.population_hull(*sums, population)

@@ -18,7 +18,13 @@ from app.estimators.moments_secret import (
     MomentReader,
     moment_queries,
 )
-from app.estimators.pivot import ComplementPivot, GaussianPivot, PivotReader, offered_weight
+from app.estimators.pivot import (
+    ComplementPivot,
+    GaussianPivot,
+    PivotReader,
+    offered_weight,
+    usual_noise,
+)
 from app.estimators.quantiles import LEVEL
 
 
@@ -54,7 +60,7 @@ class Transformed:
     """
 
     name: ClassVar[str] = "transformed"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     relation: ClassVar[Relation] = Relation.ADD_REMOVE_ONE
     currencies: ClassVar[frozenset[Currency]] = frozenset(Currency)
     parameters: ClassVar[tuple[Parameter, ...]] = (MOMENTS,)
@@ -72,14 +78,14 @@ class Transformed:
             question: What is asked. People offer between `floor` and `cap`.
 
         Returns:
-            The plan. predicted_error is :math:`\sqrt 2 W / (n \epsilon)` with n = expected_size people
-            at epsilon = cap, the leading term at the worst mean (an end of the range); at most W / 2,
+            The plan. predicted_error is see `predicted_error`, with n = expected_size people at
+            epsilon = cap and :math:`2^{1/4} / \epsilon` for the noise of one of them; at most W / 2,
             the error of the midpoint, which is also the prediction where no size is expected.
 
             The interval is for the mean of those who take part; who could not pay stays secret
             in this relation. Where floor = cap it covers at least its level; otherwise it is widened by the
-            worst case of unequal weights. The answer's `details` hold noisy_count: the noisy total
-            weight / cap, the number of people where all offer the cap and a lower value otherwise.
+            worst case of unequal weights, and by the tilt. The answer's `details` hold noisy_count: the noisy
+            total weight / cap, the number of people where all offer the cap and a lower value otherwise.
 
         In a study with Gaussian noise a person weighs the mu of their offer in place of its epsilon. The move
         of both sums, (a q, a (2^30 - q)), is longest in L2 norm at the ends of the range, a 2^30: the same mu
@@ -108,7 +114,7 @@ class Transformed:
                 if three
                 else complementary_queries(weights),
                 noise=DiscreteGaussian(sigmas=(GAUSSIAN_SIGMA,) * (3 if three else 2)),
-                predicted_error=predicted_error(question, math.sqrt(5 / 2 if three else 2) / most),
+                predicted_error=predicted_error(question, mean_of(question)),
                 conclude=reader(question),
                 weighs=(most, min(least, most)),
                 spread=_spread(question, most) if three else None,
@@ -118,7 +124,7 @@ class Transformed:
             return Plan(
                 queries=moment_queries(weights),
                 noise=DiscreteLaplace(scales=(MOMENT_SCALE,) * 3),
-                predicted_error=predicted_error(question, math.sqrt(5 / 2) / cap),
+                predicted_error=predicted_error(question, mean_of(question)),
                 conclude=reader(question),
                 weighs=(cap, floor_of(question)),
                 spread=_spread(question, cap),
@@ -126,7 +132,7 @@ class Transformed:
         return Plan(
             queries=complementary_queries(weights),
             noise=DiscreteLaplace(scales=(UNIT_SCALE, UNIT_SCALE)),
-            predicted_error=predicted_error(question, math.sqrt(2) / cap),
+            predicted_error=predicted_error(question, mean_of(question)),
             conclude=reader(question),
             weighs=(cap, floor_of(question)),
         )
@@ -140,6 +146,12 @@ def reader(question: Question, sums: int = 1) -> Callable[[Sequence[int]], Concl
         sums: How many noisy sums of disjoint people each of them is the sum of.
     """
     return _reader(question, sums, LEVEL).conclude
+
+
+def mean_of(question: Question) -> PivotReader:
+    """What reads the mean off them."""
+    found = _reader(question, 1, LEVEL)
+    return found.mean if isinstance(found, MomentReader) else found
 
 
 def mean_reader(question: Question, level: float) -> Callable[[Sequence[int]], Conclusion]:
@@ -156,8 +168,10 @@ def _reader(question: Question, sums: int, level: float) -> MomentReader | Pivot
         cap, floor = gaussian_ends(question)
         halves, two = GaussianHalvesPivot(draws=sums), GaussianPivot(draws=sums)
     if three:
-        return MomentReader(grid=grid, cap=cap, floor=min(floor, cap), pivot=halves, level=level)
-    return PivotReader(grid=grid, cap=cap, floor=min(floor, cap), pivot=two, level=level)
+        return MomentReader(
+            grid=grid, cap=cap, floor=min(floor, cap), pivot=halves, level=level, tilt=question.tilt
+        )
+    return PivotReader(grid=grid, cap=cap, floor=min(floor, cap), pivot=two, level=level, tilt=question.tilt)
 
 
 def gaussian_ends(question: Question) -> tuple[float, float]:
@@ -189,12 +203,17 @@ def floor_of(question: Question) -> float:
     return max(min(question.floor, question.cap), 0) / MICRO
 
 
-def predicted_error(question: Question, per_person: float) -> float:
-    """The leading term of the error at the expected size, at most that of the midpoint.
+def predicted_error(question: Question, reader: PivotReader, mass: float | None = None) -> float:
+    r"""The leading term of the error at the expected size, at most that of the midpoint.
+
+    The squares add up of the noise over the total weight A, `usual_noise`; of what weights can move the mean
+    by, within the tilt; and, of a tilt below 1, of people drawn with other weights, whose variance is at most
+    :math:`\tfrac14 (\sqrt c - \sqrt f)^2 / A`.
 
     Args:
         question: What is asked.
-        per_person: Root mean square error of the total over one person [range widths].
+        reader: What reads the noisy sums.
+        mass: The weight of one person at the cap [epsilon, or mu]; the cap if not given.
 
     Returns:
         The error [data's unit]; that of the midpoint where no size is expected.
@@ -204,7 +223,10 @@ def predicted_error(question: Question, per_person: float) -> float:
     width = float(question.grid.width)
     if question.expected_size is None or question.expected_size <= 0:
         return width / 2
-    return min(width / 2, per_person * width / question.expected_size)
+    total = (reader.cap if mass is None else mass) * question.expected_size
+    drawn = WORST_VARIANCE * reader.inequality / total if question.tilt < 1 else 0.0
+    noise = usual_noise(reader.pivot) / total
+    return width * min(0.5, math.sqrt(noise**2 + drawn + reader.bias**2))
 
 
 def _spread(question: Question, cap: float) -> Callable[[], Accuracy]:
@@ -219,6 +241,8 @@ def _spread(question: Question, cap: float) -> Callable[[], Accuracy]:
 
     Privacy: depends on the question alone.
     """
-    size, worst = question.expected_size, WORST_VARIANCE
-    error = worst if not size or size <= 0 else min(worst, math.sqrt(2) / cap / size)
+    size, worst, bias = question.expected_size, WORST_VARIANCE, mean_of(question).bias
+    # Weights move a mean of squares about a point by the bias, and that point.
+    moved = bias + bias**2
+    error = worst if not size or size <= 0 else min(worst, math.sqrt(2) / cap / size + moved)
     return lambda: Accuracy(error=float(question.grid.width) ** 2 * error, half_width=None)

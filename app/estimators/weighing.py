@@ -19,7 +19,7 @@ from app.core.epsilon import MAX_EPSILON, MICRO
 from app.core.study import Currency, Relation, Trust
 from app.estimators.affine import AffineProblem
 from app.estimators.calibration import GAUSSIAN_UNIT, gaussian_weight
-from app.estimators.deviations import Deviations
+from app.estimators.deviations import Deviations, uneven_at_most
 from app.estimators.interface import NotApplicable
 from app.estimators.linear import participants
 from app.estimators.pivot import offered_weight
@@ -58,8 +58,9 @@ class Weighing:
         largest: replace_one: the largest c_i.
         reports: replace_one: c_i of one local person of each group; empty without reports. All others
             together weigh `private`.
-        bias: replace_one: the most that unequal weights move a share, within the question's tilt.
+        bias: The most that unequal weights move a share, within the question's tilt.
         cap, floor: add_remove_one: the most and the least that a person can weigh [the same].
+        tilt: add_remove_one: the question's, in [0, 1].
         private: The part of the whole weight that central and public people have.
     """
 
@@ -73,6 +74,7 @@ class Weighing:
     bias: float = 0.0
     cap: int = 1
     floor: int = 1
+    tilt: float = 0.0
     private: float = 1.0
     currency: Currency = Currency.LAPLACE
 
@@ -208,20 +210,29 @@ def weigh_labels(labels: Sequence[tuple[int, Weighing]], people: int, tilt: floa
 
 
 def weigh_secret(
-    groups: Sequence[Group], *, cap: int, floor: int, currency: Currency = Currency.LAPLACE
+    groups: Sequence[Group],
+    *,
+    cap: int,
+    floor: int,
+    currency: Currency = Currency.LAPLACE,
+    tilt: float = 0.0,
 ) -> Weighing:
     """Weights for a study whose number of people is secret: everyone counts by their own offer.
 
     Args:
         groups: The groups; their sizes are not looked at.
         cap: The most that any person may be charged [the currency].
-        floor: The least that any person offers [the currency].
+        floor: The least that any person offers who takes part [the currency].
         currency: What groups offer.
+        tilt: The question's, in [0, 1].
     """
+    most, least = max(_weight(cap, currency), 1), max(_weight(min(floor, cap), currency), 0)
     return Weighing(
         relation=Relation.ADD_REMOVE_ONE,
         weights=tuple(_weight(offered_weight(group, cap), currency) for group in groups),
-        cap=max(_weight(cap, currency), 1),
-        floor=max(_weight(min(floor, cap), currency), 0),
+        bias=tilt * uneven_at_most(most, least),
+        cap=most,
+        floor=least,
+        tilt=tilt,
         currency=currency,
     )

@@ -6,10 +6,22 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from app.core.errors import Conflict, InternalFault, StudyArchived, StudyRetired
-from app.core.release import AllUsed, Asked, Charges, Draft, StoredRelease, chain_hash
+from app.core.release import (
+    AllUsed,
+    Asked,
+    Charges,
+    Draft,
+    NoisyCount,
+    NoisyLabels,
+    StoredRelease,
+    chain_hash,
+)
 from app.core.study import StudyState
 from app.store.contributions import FOLD_LOCK, LOCK_SHARED
 from app.store.sql import Connection, Sql
+
+MOST_COUNTED = 100
+"""Noisy counts that are looked at, the newest first: older ones are of other people."""
 
 NO_CAP = 2**62
 """Stands for no cap where caps are compared [micro-epsilon]."""
@@ -109,10 +121,23 @@ READ_LAST_RANGE = Sql.of(StoredRelease)(f"""
 
 # A combination has a mean of the counts of its answers: no news. A round of K-means counts those who can pay
 # for the rest of its session, which may be none.
-READ_NOISY_COUNT = Sql.of(float)("""
-    SELECT noisy_count FROM release, CAST(convert_from(body, 'UTF8') AS jsonb) AS said
-    WHERE study_id = :study_id AND noisy_count IS NOT NULL AND estimator <> 'kmeans'
-      AND said->'where' IS NULL AND said->'weights' IS NULL
+READ_NOISY_COUNTS = Sql.of(NoisyCount)("""
+    SELECT DISTINCT ON (least, most, of_all)
+           CAST(said->>'least_epsilon' AS float8) AS least, CAST(said->>'most_epsilon' AS float8) AS most,
+           coalesce(noisy_count, estimate) AS count, said->'where' IS NULL AS of_all, number
+    FROM (SELECT * FROM release WHERE study_id = :study_id
+                 AND (noisy_count IS NOT NULL AND estimator <> 'kmeans' OR estimator = 'count')
+          ORDER BY number DESC LIMIT :most) AS release, CAST(convert_from(body, 'UTF8') AS jsonb) AS said
+    WHERE said->'weights' IS NULL AND (said->'where' IS NULL OR said->'where' = CAST(:where AS jsonb))
+    ORDER BY least, most, of_all, number DESC
+""")
+
+READ_NOISY_LABELS = Sql.of(NoisyLabels)("""
+    SELECT CAST(said->>'least_epsilon' AS float8) AS least, CAST(said->>'most_epsilon' AS float8) AS most,
+           noisy_count AS whole, said->'groups' AS groups
+    FROM release, CAST(convert_from(body, 'UTF8') AS jsonb) AS said
+    WHERE study_id = :study_id AND noisy_count IS NOT NULL AND said->>'by' = CAST(:by AS text)
+      AND said->'where' IS NULL AND said->'groups'->0->'noisy_count' IS NOT NULL
     ORDER BY number DESC LIMIT 1
 """)
 
@@ -316,6 +341,18 @@ async def read_last_range(connection: Connection, study_id: int, measure: str) -
     return await READ_LAST_RANGE.maybe(connection, study_id=study_id, measure=measure)
 
 
-async def read_noisy_count(connection: Connection, study_id: int) -> float | None:
-    """The newest noisy count of all people of a study where their number is secret."""
-    return await READ_NOISY_COUNT.maybe(connection, study_id=study_id)
+async def read_noisy_counts(
+    connection: Connection, study_id: int, where: Mapping[str, str]
+) -> list[NoisyCount]:
+    """Noisy counts of the people of a study where their number is secret, the newest first.
+
+    The newest one about the same people by what they offered, of all and of those of whom a question asks.
+    """
+    asked = json.dumps(dict(where)) if where else None
+    rows = await READ_NOISY_COUNTS.all(connection, study_id=study_id, where=asked, most=MOST_COUNTED)
+    return sorted(rows, key=lambda row: -row.number)
+
+
+async def read_noisy_labels(connection: Connection, study_id: int, by: str) -> NoisyLabels | None:
+    """The newest noisy counts of all labels of an attribute."""
+    return await READ_NOISY_LABELS.maybe(connection, study_id=study_id, by=by)

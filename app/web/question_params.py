@@ -42,8 +42,13 @@ _FIELDS: Mapping[str, Mapping[str, Any]] = {
         "type": "number",
         "minimum": 0,
         "maximum": 1,
-        "description": "In replace_one studies: how far the mean of those who ask for little privacy may "
-        "differ from the others', as a part of the range; the study's if not given.",
+        "description": "How far the mean of those who ask for little privacy may differ from the others', "
+        "as a part of the range; the study's if not given.",
+    },
+    "least_epsilon": {
+        **EPSILON_SCHEMA,
+        "description": "In add_remove_one studies: the least that people must have offered to take part. "
+        "Others are left out in silence, and pay nothing. If not given, what promises the smallest error.",
     },
     "where": {
         "type": "string",
@@ -92,6 +97,7 @@ _NUMBERS: Mapping[str, Callable[[str], Any]] = {
     "share": parse_share,
     "epsilon": parse_epsilon,
     "expected_size": parse_size,
+    "least_epsilon": parse_epsilon,
     "tilt": parse_tilt,
 }
 PARAMETERS: dict[str, str] = {

@@ -153,7 +153,8 @@ class LabelAnswer:
         where: The label, by the name of its attribute.
         people, people_left_out: Who has it, and those of them that could not take part; None where their
             number is secret.
-        noisy_count: Their number with noise, where it is secret.
+        noisy_count: Their number with noise, where it is secret, each counted as what they weigh.
+        about: About how many they are, in words; None elsewhere, and of former releases.
         estimate, standard_error, interval, population_interval: As those of a `Release`; None where no
             person with the label takes part.
         predicted_error: As that of a `Release`, for these people; None also of a release from before
@@ -173,6 +174,7 @@ class LabelAnswer:
     people: int | None = None
     people_left_out: int | None = None
     noisy_count: float | None = None
+    about: str | None = None
     estimate: float | None = None
     standard_error: float | None = None
     interval: Interval | None = None

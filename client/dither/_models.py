@@ -201,7 +201,10 @@ class Release(Plotted):
         standard_error: Of the noise.
         interval: For the mean of the people who contributed.
         population_interval: For the mean of the population they were drawn from.
-        assumption: What both intervals assume of the people, in words; None in add_remove_one studies.
+        assumption: What both intervals assume of the people, in words; None of counts and former releases.
+        about: Where their number is secret: whom it is about, and about how many they are, in words.
+        least_epsilon, most_epsilon: There, what they offered at least, and what larger offers count as; None
+            elsewhere, and of former releases.
         where: The labels of the people whom it is about; None where it is about all.
         measure: Which of several measures it is about; None in a study of one value.
         by, groups: The attribute by which it was asked, and the answer for each of its labels; None without.
@@ -247,6 +250,9 @@ class Release(Plotted):
     interval: Interval | None
     population_interval: Interval | None
     assumption: str | None = None
+    about: str | None = None
+    least_epsilon: float | None = None
+    most_epsilon: float | None = None
     where: Mapping[str, str] | None = None
     measure: str | None = None
     by: str | None = None

@@ -41,8 +41,8 @@ class PlannedEstimator:
         answers_left: How many more answers like this the study can give, at least; None where that is
             without end, or secret.
         half_width: Half of the 95 % interval that the answer will have, in the same unit; of variance and sd
-            the most that it can be. None where the number of people is secret, and of
-            histograms, shares, quantiles, counts, covariances and descriptions.
+            the most that it can be. None where the number of people is secret, but of counts, and of
+            histograms, shares, quantiles, covariances and descriptions.
         population_predicted_error, population_half_width: As predicted_error and half_width, about the
             population that people were drawn from; of means, sums, differences and standardized means.
         one_report_moves: How far one local report can move the answer at most, in the same unit; None
@@ -139,7 +139,9 @@ class Plan(Plotted):
         newcomers: What renewing that at its share would take; None where no one new can pay.
         refusal: Why no new answer can be made; None where one can.
         estimators: The one that is taken first.
-        tilt: Of the question; None in add_remove_one studies.
+        tilt: Of the question; None of a count.
+        about: Whom the answer would be about, in words, where the number of people is secret; None elsewhere.
+        least_epsilon: There, what they have offered at least.
         assumption: What errors and intervals assume of the people by it, in words.
     """
 
@@ -152,6 +154,8 @@ class Plan(Plotted):
     refusal: PlannedRefusal | None = None
     estimators: tuple[PlannedEstimator, ...]
     tilt: Decimal | None = None
+    about: str | None = None
+    least_epsilon: Decimal | None = None
     assumption: str | None = None
     raw: Mapping[str, object] = field(repr=False, compare=False)
 

@@ -428,6 +428,6 @@ async def test_of_a_secret_study_an_empty_label_is_answered_like_a_full_one(serv
 
 NOISY = (
     *("id", "study", "created_at", "estimate", "standard_error", "interval", "population_interval"),
-    *("noisy_count", "variance", "sd", "stands", "estimators", "in_words"),
+    *("noisy_count", "about", "variance", "sd", "stands", "estimators", "in_words"),
 )
 """What has noise or a name in it."""

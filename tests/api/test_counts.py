@@ -214,7 +214,8 @@ async def test_a_description_counts_each_person_as_one_too(service: Service):
 
 
 async def test_a_share_that_leaves_nothing_of_the_least_epsilon_is_refused(service: Service):
-    study = await service.study(**SECRET | {"epsilon": {"min": 0.0001, "max": 1}})
+    terms = {"relation": "add_remove_one", "trust": ["central"], "epsilons": [0.0001, 1]}
+    study = await service.study(**terms)
     path, params = f"/v1/studies/{study}/statistics/count", {"share": 0.0001}
     assert_problem(await service.call("GET", path, "analyse", params=params), "estimator_not_applicable", 409)
 

@@ -58,7 +58,7 @@ async def test_so_it_is_where_the_number_of_people_is_secret(service: Service, t
     assert abs(found["means"][0] - 1495) < 1000
     # All who offer the same count as one.
     assert abs(found["noisy_count"] - 300) < 50
-    assert {"people", "people_left_out", "assumption"}.isdisjoint(found)
+    assert {"people", "people_left_out"}.isdisjoint(found)
     for name, coverage in (("interval", "at_least"), ("population_interval", "worst_case")):
         assert found[name]["lower"] <= found["estimate"] <= found[name]["upper"]
         assert found[name]["coverage"] == coverage
@@ -74,10 +74,11 @@ async def test_conditions_and_unequal_epsilons_of_a_secret_number(service: Servi
     question = {"measures": "income,age", "share": 0.25}
     everyone = await get(service, study, "statistics/covariance", **question)
     north = await get(service, study, "statistics/covariance", where="region:north", **question)
-    assert everyone["interval"]["coverage"] == north["interval"]["coverage"] == "worst_case"
-    assert everyone["epsilon_max"] == north["epsilon_max"] == 2.5
+    assert everyone["interval"]["coverage"] == north["interval"]["coverage"] == "at_least"
+    assert everyone["least_epsilon"] == north["least_epsilon"] == 4
+    assert everyone["epsilon_max"] == north["epsilon_max"] == 1
     paid = await spent(service, study, "p7")
-    assert paid == 5
+    assert paid == 2
     no_one = await get(service, study, "statistics/covariance", where="region:south", **question)
     assert no_one["interval"]["lower"] <= 0 <= no_one["interval"]["upper"]
     assert abs(no_one["noisy_count"]) < 50
@@ -86,7 +87,8 @@ async def test_conditions_and_unequal_epsilons_of_a_secret_number(service: Servi
     (plan,) = (await get(service, study, "plan", statistic="covariance", **question))["estimators"]
     unknown = await get(service, study, "plan", statistic="covariance", expected_size=1, **question)
     assert plan["predicted_error"] < unknown["estimators"][0]["predicted_error"]
-    cheap = await get(service, study, "statistics/covariance", **question | {"epsilon": 0.5, "share": 0.1})
+    capped = {"epsilon": 0.5, "share": 0.1, "least_epsilon": 8}
+    cheap = await get(service, study, "statistics/covariance", **question | capped)
     assert cheap["epsilon_max"] == 0.5
 
 

@@ -146,6 +146,8 @@ async def test_a_median_with_gaussian_noise_costs_what_a_mean_costs(service: Ser
 async def test_a_description_with_gaussian_noise_charges_the_sum_of_its_parts(
     service: Service, relation: str
 ):
+    # Where it is secret who is there the question says who takes part: all, and below those who offer most.
+    of_all, of_some = ({"least_epsilon": one} if relation == "add_remove_one" else {} for one in (1, 10))
     study = await service.study(**GAUSSIAN, relation=relation, epsilon={"min": 1, "max": 10})
     records = [
         {
@@ -157,8 +159,8 @@ async def test_a_description_with_gaussian_noise_charges_the_sum_of_its_parts(
         for number in range(399)
     ]
     await service.call("POST", f"/v1/studies/{study}/contributions/batch", "contribute", json=records)
-    (planned,) = (await get(service, study, "plan", statistic="describe"))["estimators"]
-    answer = await get(service, study, "statistics/describe")
+    (planned,) = (await get(service, study, "plan", statistic="describe", **of_all))["estimators"]
+    answer = await get(service, study, "statistics/describe", **of_all)
     assert answer["epsilon_max"] == planned["epsilon_max"]
     paid = await charges(service, answer)
     assert len(paid) >= 2
@@ -173,7 +175,7 @@ async def test_a_description_with_gaussian_noise_charges_the_sum_of_its_parts(
         assert one["interval"]["lower"] <= one["estimate"] <= one["interval"]["upper"]
     quartiles = [one["estimate"] for one in answer["quartiles"]]
     assert quartiles == sorted(quartiles)
-    spread = await get(service, study, "statistics/sd")
+    spread = await get(service, study, "statistics/sd", **of_some)
     assert spread["mu2_max"] <= micro_mu2(10**7, 10**6) / 2e6
     assert relation == "replace_one" or spread["mu2_max"] > 0.999 * micro_mu2(10**7, 10**6) / 2e6
     assert spread["interval"]["lower"] <= spread["estimate"] <= spread["interval"]["upper"]
@@ -471,12 +473,16 @@ async def test_a_question_that_makes_no_sense_names_its_field(
     assert_problem(planned, "invalid_request", 422, field)
 
 
-async def test_secret_sizes_have_no_tilt(service: Service):
+async def test_a_tilt_of_a_secret_size_is_another_question(service: Service):
     secret = await service.study(**ADD_REMOVE)
-    tilted = await service.call(
-        "GET", f"/v1/studies/{secret}/statistics/histogram", "analyse", params={"tilt": 0.1}
+    plain = await get(service, secret, "statistics/histogram")
+    tilted = await get(service, secret, "statistics/histogram", tilt=0.1)
+    assert tilted["id"] != plain["id"]
+    assert (tilted["parameters"]["tilt"], "tilt" in plain["parameters"]) == (0.1, False)
+    counted = await service.call(
+        "GET", f"/v1/studies/{secret}/statistics/count", "analyse", params={"tilt": 0.1}
     )
-    assert_problem(tilted, "invalid_request", 422, "tilt")
+    assert_problem(counted, "invalid_request", 422, "tilt")
 
 
 async def test_a_mean_still_steers_by_the_last_mean_and_withdrawn_people_are_not_counted(service: Service):

@@ -2,7 +2,6 @@
 
 import pytest
 
-from app.core.study import NO_TILT
 from tests.api.service import Service, assert_problem
 
 SENTENCE = (
@@ -47,23 +46,42 @@ async def test_a_tilt_that_is_no_part_of_a_range_is_refused(service: Service, ti
     assert_problem(response, "invalid_request", 422, "tilt")
 
 
-async def test_where_the_number_of_people_is_secret_there_is_no_tilt(service: Service) -> None:
+async def test_where_the_number_of_people_is_secret_nothing_is_assumed_by_default(service: Service) -> None:
     body = {"slug": "secret", "lower": 0, "upper": 1, "relation": "add_remove_one"}
-    refused = await service.call("POST", "/v1/studies", "admin", json={**body, "tilt": 0.1})
-    assert_problem(refused, "invalid_request", 422, "tilt")
-    assert refused.json()["errors"][0]["reason"] == NO_TILT
     made = await service.call("POST", "/v1/studies", "admin", json=body)
-    assert (made.status_code, made.json()["tilt"]) == (201, 0)
-    for path in ("plan", "statistics/mean"):
-        asked = await service.call("GET", f"/v1/studies/secret/{path}", "analyse", params={"tilt": "0.1"})
-        assert_problem(asked, "invalid_request", 422, "tilt")
-        assert asked.json()["errors"][0]["reason"] == NO_TILT
-    plan = (await service.call("GET", "/v1/studies/secret/plan", "analyse")).json()
-    assert plan["assumption"] is None
+    assert (made.status_code, made.json()["tilt"], made.json()["epsilon"]["min"]) == (201, 0, 0.05)
+    path, whatever = "/v1/studies/secret", "holds however privacy and values go together"
+    plan = (await service.call("GET", f"{path}/plan", "analyse")).json()
+    assert (plan["tilt"], plan["assumption"]) == (1, whatever)
     assert plan["estimators"][0]["predicted_error_at_tilt_0"] is None
-    answer = (await service.call("GET", "/v1/studies/secret/statistics/mean", "analyse")).json()
-    assert "assumption" not in answer
+    answer = (await service.call("GET", f"{path}/statistics/mean", "analyse")).json()
+    assert answer["assumption"] == whatever
+    assert answer["least_epsilon"] == answer["most_epsilon"]
     assert "tilt" not in answer["parameters"]
+    # To say what holds anyway makes no other question; another tilt does.
+    for tilt, same in (("1", True), ("0.1", False), ("0", False)):
+        asked = await service.call("GET", f"{path}/statistics/mean", "analyse", params={"tilt": tilt})
+        assert (asked.json()["id"] == answer["id"]) is same
+
+
+async def test_a_secret_study_may_have_a_tilt_of_its_own(service: Service) -> None:
+    body = {"slug": "secret", "lower": 0, "upper": 1, "relation": "add_remove_one", "tilt": 0.02}
+    made = await service.call("POST", "/v1/studies", "admin", json=body)
+    assert (made.status_code, made.json()["tilt"]) == (201, 0.02)
+    plan = (await service.call("GET", "/v1/studies/secret/plan", "analyse")).json()
+    assert plan["tilt"] == 0.02
+
+
+@pytest.mark.parametrize("least", [0.01, 0.0499])
+async def test_a_secret_study_takes_no_epsilon_whose_answers_are_noise(
+    service: Service, least: float
+) -> None:
+    body = {"slug": "secret", "lower": 0, "upper": 1, "relation": "add_remove_one", "epsilon": {"min": least}}
+    assert_problem(
+        await service.call("POST", "/v1/studies", "admin", json=body), "invalid_request", 422, "epsilon"
+    )
+    listed = {"slug": "secret", "lower": 0, "upper": 1, "relation": "add_remove_one", "epsilons": [least, 1]}
+    assert (await service.call("POST", "/v1/studies", "admin", json=listed)).status_code == 201
 
 
 @pytest.mark.long

@@ -251,7 +251,7 @@ async def test_a_covariance_is_asked_for_where_two_numbers_have_one(browser: Bro
     secret = await service.study(measures=three, relation="add_remove_one", **bare)
     page = await browser.get(await ask(browser, secret, fields))
     assert "The covariance of income and age" in text_of(page.text)
-    assert "Noisy count" in text_of(page.text)
+    assert "and can still pay" in text_of(page.text)
     page = await browser.get(await ask(browser, secret, {**fields, "by": "region"}))
     assert "empty" in text_of(page.text)
     assert "takes part." not in text_of(page.text)

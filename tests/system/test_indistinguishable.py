@@ -115,7 +115,8 @@ SHAPES_ASKED = (
     *("histogram?by=region&bins=3&share=0.01", "median?by=region&share=0.01", "count?share=0.01"),
     *("count?by=region&share=0.01", "describe?by=region&share=0.01"),
     *("mean?by=region&share=0.01", "sd?by=region&share=0.01", "mean?where=region:north&share=0.01"),
-    "mean?by=region&range=found&share=0.01",
+    *("mean?by=region&range=found&share=0.01", "mean?least_epsilon=0.8&share=0.01"),
+    *("histogram?bins=3&least_epsilon=1.5&share=0.01", "count?least_epsilon=0.6&share=0.01"),
 )
 """Statistics beside the mean; little of each, so that there is enough left for the mean."""
 

@@ -3,7 +3,8 @@ r"""`count`: the number of people, public or with noise.
 *replace_one.* The number of people is public: the answer is it, has no noise and charges no one.
 
 *add_remove_one.* Each person counts as one, whatever they offer: all weigh the same w, which is what the
-share leaves of the least epsilon that the study admits, so that all can pay it. A person who comes or goes
+share leaves of the least epsilon that the study admits, so that all can pay it, or of the least that the
+question asks for: then it counts those who offered that much. A person who comes or goes
 moves the sum of weights w n by w: one query, priced as every query is (`app.accounting.costs`), and the same
 for all. With Z its noise the answer is n + Z / w, and the interval n + Z / w ± q / w, q the quantile of
 :math:`|Z|`. So the error is in people: with Laplace noise it is :math:`\sqrt 2 / w`, w as an epsilon, and
@@ -68,7 +69,7 @@ class CountPlan:
         """
         if question.public:
             return cls(crowd=crowd, weighing=None, noise=NoNoise(), costs=(0,) * len(crowd.groups), most=0)
-        level = part(question.offer(study.least))
+        level = part(question.least_offer(study))
         weighing = weigh_secret(groups_of(crowd, part), cap=level, floor=level, currency=study.noise)
         if not weighing.floor:
             raise NotApplicable("The share is too small for a count: it leaves nothing of epsilon.min.")
@@ -87,6 +88,11 @@ class CountPlan:
     def predicted_error(self) -> float:
         """Root mean square of the noise [people]."""
         return 0.0 if self.weighing is None else math.sqrt(self._law.variance) / self.weighing.cap
+
+    @property
+    def half_width(self) -> float:
+        """Half of the interval, before it is cut off at 0 [people]."""
+        return 0.0 if self.weighing is None else self._law.quantile(LEVEL) / self.weighing.cap
 
     @property
     def interval_width(self) -> float:
@@ -118,7 +124,7 @@ class CountPlan:
             return public_count(self.crowd.people)
         # No number is below 0, so a noisy one is no further from the true one where it is raised to 0.
         people = max(0.0, self.noisy(self.weighing) / GRID_SIZE / self.weighing.cap)
-        margin = self._law.quantile(LEVEL) / self.weighing.cap
+        margin = self.half_width
         interval = Interval(
             level=LEVEL, lower=max(0.0, people - margin), upper=people + margin, coverage="at_least"
         )

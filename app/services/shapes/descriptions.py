@@ -109,7 +109,7 @@ class Description:
         def counted(offer: int) -> int:
             return of_count(part(offer))
 
-        of_each = counted(question.offer(study.least)) if secret else 0
+        of_each = counted(question.least_offer(study)) if secret else 0
 
         def moments(offer: int) -> int:
             return max(0, of_moments(part(offer)) - of_each)

@@ -59,8 +59,10 @@ def drafted(
         **in_units(study.definition, "epsilon_max_total", total),
         "created_at": now.isoformat(),
     }
-    if question.tilt is not None:
-        document["assumption"] = assumption(question)
+    if question.level is not None:
+        document |= question.level.document(answer)
+    if (assumed := assumption(study.definition, question)) is not None:
+        document["assumption"] = assumed
     if request.compares:
         reasons = {
             BudgetExhausted.code: crowd.unable,

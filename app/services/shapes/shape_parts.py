@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from app.core.cohort import Group
-from app.core.epsilon import MICRO
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators import registry
 from app.estimators.interface import Estimator, Question
@@ -49,10 +48,10 @@ def mean_question(
         relation=study.relation,
         grid=study.grid,
         cap=part(question.offer(study.amount(study.epsilon_max))),
-        floor=part(question.offer(study.amount(study.epsilon_min))),
+        floor=part(question.least_offer(study)),
         delta=study.delta,
         people=crowd.people if study.relation is Relation.REPLACE_ONE else None,
         expected_size=question.size,
-        tilt=(question.tilt or 0) / MICRO,
+        tilt=question.assumed_tilt(study),
         parameters=parameters or {},
     )

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.core.cohort import Cohort
+from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted, PrivacyRefusal, ServiceError
 from app.core.grid import GRID_SIZE
 from app.core.piece import LastStep, Piece
@@ -12,11 +13,12 @@ from app.core.study import Currency, Study
 from app.estimators.interface import Accuracy, NotApplicable
 from app.services.shapes import shape_kinds
 from app.services.shapes.coordinates import CoordinatesPlan
+from app.services.shapes.counts import CountPlan
 from app.services.shapes.found_plans import FoundPlan
 from app.services.shapes.shape_kinds import AnyPlan
 from app.services.shapes.shape_labels import LabelsPlan
 from app.services.shapes.shape_plans import SUMMARIES, ShapePlan
-from app.services.shapes.shape_questions import BY_BINS
+from app.services.shapes.shape_questions import BY_BINS, COUNT
 from app.services.shapes.shape_request import ShapeRequest, assumption, people_of
 from app.services.shapes.shape_steps import ShapeStep
 from app.services.statistics.answers_left import Priced, count_left, priced_members, steps_left
@@ -65,8 +67,9 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
     return Planned(
         share=question.share,
         share_before=0 if now.before is None else now.before.share,
-        tilt=question.tilt,
-        assumption=assumption(question),
+        tilt=None if question.estimator == COUNT else round(question.assumed_tilt(study.definition) * MICRO),
+        assumption=assumption(study.definition, question),
+        level=question.level,
         stands=stands,
         newcomers=newcomers,
         estimators=() if planned is None else (planned,),
@@ -170,7 +173,8 @@ def _accuracy(request: ShapeRequest, made: AnyPlan | ShapeStep, reading: Reading
         return Readable(study=study, plan=shown.plan, people=shown.crowd.people).accuracy(reading)
     if isinstance(shown, FoundPlan):
         return Readable(study=study, plan=shown.means.plan, people=shown.crowd.people).accuracy(reading)
-    return Accuracy(error=made.predicted_error, half_width=None)
+    half = shown.half_width if isinstance(shown, CountPlan) else None
+    return Accuracy(error=made.predicted_error, half_width=half)
 
 
 def _is_gain(request: ShapeRequest, step: ShapeStep, now: _Situation) -> bool:

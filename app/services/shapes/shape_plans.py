@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, replace
 from app.accounting.measurement import Draws, Measurement, Workload
 from app.accounting.shape_prices import bins_cost, ranks_cost
 from app.core.cohort import Group
-from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted, InternalFault
 from app.core.grid import Grid
 from app.core.noise import as_document
@@ -374,12 +373,10 @@ def weigh(
     Raises:
         NotApplicable: no person central or public is there.
     """
+    tilt = question.assumed_tilt(study)
     if study.relation is Relation.ADD_REMOVE_ONE:
-        cap, floor = (
-            part(question.offer(study.amount(end))) for end in (study.epsilon_max, study.epsilon_min)
-        )
-        return weigh_secret(groups, cap=cap, floor=floor, currency=study.noise)
-    tilt = (question.tilt or 0) / MICRO
+        cap, floor = part(question.offer(study.amount(study.epsilon_max))), part(question.least_offer(study))
+        return weigh_secret(groups, cap=cap, floor=floor, currency=study.noise, tilt=tilt)
     bins = len(question.starts) + 1
     target = (
         shares.target_of(bins, tilt, study.noise)

@@ -11,7 +11,7 @@ from app.core.epsilon import MICRO, share_of
 from app.core.errors import FieldError, InvalidRequest
 from app.core.grid import GRID_SIZE
 from app.core.release import Asked
-from app.core.study import NO_SIZE, NO_TILT, NOT_OF_CHOICES, Relation, StudyDefinition
+from app.core.study import NO_SIZE, NOT_OF_CHOICES, Relation, StudyDefinition
 from app.estimators.found_range import FoundRange, ladder
 from app.estimators.ranks import CELLS
 from app.estimators.registry import AUTO
@@ -25,6 +25,7 @@ from app.services.shapes.shape_parameters import (
     read_rank,
     read_whole,
 )
+from app.services.statistics.levels import Level, level_of, tilt_of
 from app.services.statistics.questions import (
     DECLARED,
     FOUND,
@@ -135,11 +136,10 @@ class ShapeQuestion:
         share: Part of each personal epsilon [ppm].
         epsilon: The most that any person may be charged, or None [micro-epsilon].
         cap: The same in the study's currency; of a secret count at most what all people can pay.
-        expected_size: add_remove_one: the number of people to predict for, as asked.
-        last_size: add_remove_one: what is published of it. No part of the question.
-        tilt: [ppm]; None in add_remove_one studies.
-        expected: Of a mean over a found range the one that was found last; None for none. No part of the
-            question.
+        expected_size, least_epsilon: add_remove_one: as asked, see `Ask`.
+        level: add_remove_one: who takes part, and what they weigh at most. No part of the question.
+        tilt: [ppm]; None in add_remove_one studies for that of the study.
+        expected: Of a found range the one that was found last, or None. No part of the question.
     """
 
     estimator: str
@@ -160,24 +160,34 @@ class ShapeQuestion:
     spread: bool = False
     needs: tuple[str, ...] = ()
     public: bool = False
-    last_size: float | None = None
+    least_epsilon: int | None = None
+    level: Level | None = None
     expected: ExpectedRange | None = None
 
     @property
     def size(self) -> float | None:
         """add_remove_one: the number of people to predict for; None where nothing is known of it."""
-        return self.last_size if self.expected_size is None else self.expected_size
+        return self.expected_size if self.level is None else self.level.size or self.expected_size
 
     def offer(self, amount: int) -> int:
         """What a person who offers this much may be charged [both in the study's currency]."""
-        offer = share_of(amount, self.share)
+        offer = self.level.offer(amount, self.share) if self.level else share_of(amount, self.share)
         return offer if self.cap is None else min(offer, self.cap)
+
+    def least_offer(self, study: StudyDefinition) -> int:
+        """What a person may be charged who offers the least of all who take part [the study's currency]."""
+        return self.offer(study.least if self.level is None else self.level.floor)
+
+    def assumed_tilt(self, study: StudyDefinition) -> float:
+        """The tilt, in [0, 1]."""
+        return (study.assumed_tilt if self.tilt is None else self.tilt) / MICRO
 
     def share_taken(self, study: StudyDefinition) -> int:
         """The most that a release takes of any person's epsilon [ppm]."""
         if self.cap is None:
             return self.share
-        return min(self.share, -(-self.cap * MICRO // max(1, study.least)))
+        least = max(1, self.level.floor if self.level else study.least)
+        return min(self.share, -(-self.cap * MICRO // least))
 
     @property
     def digest(self) -> bytes:
@@ -197,6 +207,7 @@ class ShapeQuestion:
             "expected_size": self.expected_size,
             "tilt": self.tilt or None,
         }
+        asked |= {} if self.least_epsilon is None else {"least_epsilon": self.least_epsilon}
         if self.part is not None:
             asked[PART] = self.part
         if self.spread:
@@ -263,6 +274,7 @@ class ShapeQuestion:
             shown["epsilon"] = self.epsilon / MICRO
         if self.expected_size is not None:
             shown["expected_size"] = self.expected_size
+        shown |= {} if self.least_epsilon is None else {"least_epsilon": self.least_epsilon / MICRO}
         if self.tilt is not None:
             shown["tilt"] = self.tilt / MICRO
         return shown
@@ -302,8 +314,8 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
             errors.append(FieldError(RANGE, f"must be {DECLARED} for {of}"))
     if ask.estimator not in (None, AUTO, estimator):
         errors.append(FieldError("estimator", f"must be {estimator} for {of}"))
-    if ask.tilt is not None and (secret or estimator == COUNT):
-        errors.append(FieldError("tilt", NO_TILT if secret else "does not apply to a count, which is exact"))
+    if ask.tilt is not None and estimator == COUNT:
+        errors.append(FieldError("tilt", "does not apply to a count: values have no place in it"))
     if not secret and ask.expected_size is not None:
         errors.append(FieldError("expected_size", NO_SIZE))
     known = {
@@ -323,6 +335,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         FieldError(name, f"not a parameter of {of}; {those}") for name in parameters if name not in own
     ]
     where: Mapping[str, str] = {}
+    level: Level | None = None
     by = ""
     pair: tuple[str, ...] = ()
     starts: tuple[int, ...] = ()
@@ -330,6 +343,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
     quantile: Fraction | None = None
     part: int | None = None
     try:
+        level = level_of(study, ask.least_epsilon)
         where = conditions(study, ask)
         by = attribute(study, ask, where)
         if estimator == HISTOGRAM:
@@ -355,9 +369,9 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         raise InvalidRequest.naming(errors, "the question is ")
     share, epsilon = bounds(study, ask)
     cap = None if epsilon is None else study.amount(epsilon)
-    if estimator == COUNT and secret and (cap is None or cap >= share_of(study.least, share)):
+    if estimator == COUNT and level is not None and (cap is None or cap >= share_of(level.floor, share)):
         # People count alike, so no person pays more than all can.
-        epsilon, cap = None, share_of(study.least, share)
+        epsilon, cap = None, share_of(level.floor, share)
     return ShapeQuestion(
         estimator=estimator,
         starts=starts,
@@ -367,7 +381,9 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         epsilon=epsilon,
         cap=cap,
         expected_size=ask.expected_size,
-        tilt=None if secret or estimator == COUNT else study.tilt if ask.tilt is None else ask.tilt,
+        least_epsilon=ask.least_epsilon,
+        level=level,
+        tilt=None if estimator == COUNT else tilt_of(study, ask.tilt),
         part=part,
         choices=study.choices,
         where=where,

@@ -23,6 +23,7 @@ from app.services.shapes.shape_kinds import AnyPlan
 from app.services.shapes.shape_labels import LabelsPlan
 from app.services.shapes.shape_questions import (
     COORDINATES,
+    COUNT,
     DESCRIBE,
     FOUND_RANGE,
     HISTOGRAM,
@@ -33,8 +34,9 @@ from app.services.shapes.shape_questions import (
 )
 from app.services.shapes.shape_steps import ShapeStep, plan_step
 from app.services.statistics import gain, measured
+from app.services.statistics.levels import Asked, Numbered, choose_level
 from app.services.statistics.questions import Ask, among
-from app.services.statistics.release_request import last_size
+from app.services.statistics.release_request import numbered
 from app.services.work import run
 from app.sessions.documents import from_document
 from app.sessions.search import Search
@@ -125,8 +127,8 @@ class ShapeRequest:
             expected = None if found is None else _expected(self.study.definition, found)
             question = replace(question, expected=expected)
         if not self.compares:
-            size = await last_size(connection, self.study, question.where)
-            return replace(self, question=replace(question, last_size=size))
+            published = await numbered(connection, self.study, question.where)
+            return replace(self, question=leveled(self.study.definition, question, published))
         if not self.by_steps:
             return replace(self, question=question)
         last = await pieces.last_step(connection, self.study.id, self.question.by_parts.family)
@@ -253,20 +255,40 @@ def _expected(study: StudyDefinition, last: StoredRelease) -> ExpectedRange:
     return ExpectedRange(width=max(1, min(GRID_SIZE, round(part * GRID_SIZE))), release=last.id)
 
 
+def leveled(study: StudyDefinition, question: ShapeQuestion, published: Sequence[Numbered]) -> ShapeQuestion:
+    """A question with those who take part chosen (`app.services.statistics.levels`); a count is of all."""
+    if question.level is None:
+        return question
+    counts = question.estimator == COUNT
+    asked = Asked(
+        share=question.share,
+        cap=question.cap,
+        tilt=question.assumed_tilt(study),
+        least=question.level.least if counts else question.least_epsilon,
+        stated=question.expected_size,
+        noises=len(study.attributes.labels[question.by]) if question.by and question.adds_up else 1,
+        equal=counts,
+    )
+    return replace(question, level=choose_level(study, asked, published))
+
+
 def people_of(rows: Sequence[Cohort], searched: Searched | None) -> int:
     """All with a live contribution, or an answer that is joined in."""
     more = 0 if searched is None else searched.people - searched.reporting
     return sum(row.count for row in rows) + more
 
 
-def assumption(question: ShapeQuestion) -> str | None:
-    """What intervals assume of people, in words; None where a tilt has no place.
+def assumption(study: StudyDefinition, question: ShapeQuestion) -> str | None:
+    """What intervals assume of people, in words; None of a count, where a tilt has no place.
 
-    A tilt is a part of all people; of a mean it is a part of the study's range.
+    A tilt is a part of all people; of a mean it is a part of the study's range. Where their number is secret
+    and all weigh the same, nothing is assumed.
     """
-    tilt = question.tilt
-    if tilt is None:
+    if question.estimator == COUNT:
         return None
+    level, tilt = question.level, round(question.assumed_tilt(study) * MICRO)
+    if level is not None and question.offer(level.floor) == question.offer(level.top):
+        tilt = MICRO
     if question.estimator == FOUND_RANGE:
         return of_mean(tilt) + (_MOVED if 0 < tilt < MICRO else "")
     if question.estimator == COORDINATES:

@@ -18,10 +18,11 @@ are outputs of the mechanism and public numbers. So
   person was charged for and no more, also together with all that was published. No noise is ever drawn given
   a kept sum.
 
-Which answers: where the question would be answered by an estimator under which all people weigh the same,
-its interval holds whatever people give, and an answer under which they weigh differently could make it wider.
-Then only answers of the first kind are combined, if there are any. Any other answer makes the interval about
-the same people narrower, by the noise alone: see the estimator. The choice is made from the question.
+Which answers: those about the same people as the newest one, who offered at least the same. Where all people
+weigh the same in that, its interval holds whatever people give, and an answer under which they weigh
+differently could make it wider: then only answers of the first kind are combined. Any other answer makes the
+interval about the same people narrower, by the noise alone: see the estimator. The choice is made from what
+answers say of themselves.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,14 +37,10 @@ from app.estimators import registry
 from app.estimators.combined_ratio import RatioSums, combined_ratio, pivot_of, two_sums
 from app.estimators.interface import Plan, Question
 from app.estimators.transformed import Transformed
-from app.services.statistics import planning
 from app.services.statistics.combining import Combination
-from app.services.statistics.crowds import Crowd
+from app.services.statistics.levels import Level
 from app.services.statistics.questions import Resolved
 from app.store.combined import Sources
-
-_KNOWN_SIZE = 1e12
-"""People for whom estimators are compared: enough that none of them errs by the width of the range."""
 
 
 def apart(resolved: Resolved, plan: Plan, values: Sequence[int]) -> Piece | None:
@@ -72,21 +69,23 @@ def apart(resolved: Resolved, plan: Plan, values: Sequence[int]) -> Piece | None
         refinable=False,
         members=(),
         weighs=plan.weighs,
+        least=None if resolved.level is None else resolved.level.least,
     )
 
 
-def chosen(study: StudyDefinition, resolved: Resolved, question: Question, sources: Sources) -> Sources:
-    """The answers that are combined, see the module. `newest` stays."""
-    known = replace(question, expected_size=_KNOWN_SIZE)
-    no_one = Crowd.of(study, [], resolved)
-    own = planning.choose(study, no_one, resolved, known)[1].weighs
-    alike = [most == least for most, least in map(_weighs, sources.noises)]
-    if own is None or own[0] != own[1] or not any(alike):
-        return sources
+def chosen(study: StudyDefinition, sources: Sources) -> tuple[Sources, Level]:
+    """The answers that are combined, see the module, and whom they are about. `newest` stays."""
+    weights = [_weighs(noise) for noise in sources.noises]
+    of_whom = [_least(study, noise) for noise in sources.noises]
+    alike, least = weights[-1][0] == weights[-1][1], of_whom[-1]
+    kept = [
+        own == least and (most == low or not alike) for own, (most, low) in zip(of_whom, weights, strict=True)
+    ]
     columns = (sources.releases, sources.pieces, sources.noises, sources.charged)
-    rows = [row for row, one in zip(zip(*columns, strict=True), alike, strict=True) if one]
+    rows = [row for row, one in zip(zip(*columns, strict=True), kept, strict=True) if one]
     releases, pieces, noises, charged = zip(*rows, strict=True)
-    return replace(sources, releases=releases, pieces=pieces, noises=noises, charged=charged)
+    sources = replace(sources, releases=releases, pieces=pieces, noises=noises, charged=charged)
+    return sources, Level.of(study, least, least if alike else None)
 
 
 def combine(study: StudyDefinition, question: Question, sources: Sources) -> Combination:
@@ -122,3 +121,8 @@ def _weighs(noise: Mapping[str, Any]) -> tuple[float, float]:
     (kept,) = noise["apart"]
     most, least = map(float, kept["weighs"])
     return most, least
+
+
+def _least(study: StudyDefinition, noise: Mapping[str, Any]) -> int:
+    (kept,) = noise["apart"]
+    return int(kept.get("least", Level.of(study).least))

@@ -17,6 +17,7 @@ from app.services.statistics import combining, combining_secret, planning, steps
 from app.services.statistics.asked_accuracy import Readable
 from app.services.statistics.combining import Combination
 from app.services.statistics.crowds import Crowd
+from app.services.statistics.levels import Level
 from app.services.statistics.planning import Price, Turnout
 from app.services.statistics.questions import MEAN, SD, SUM, VARIANCE, Resolved
 from app.services.statistics.reading import Reading
@@ -104,8 +105,9 @@ class Planned:
         newcomers: What renewing that would take; None without newcomers, and in add_remove_one studies.
         share: What it would take of each epsilon in all [ppm].
         share_before: What it has taken [ppm].
-        tilt: Of the question [ppm]; None in add_remove_one studies.
-        assumption: What it and the predictions assume of people, in words; None without a tilt.
+        tilt: Of the question [ppm]; None of a count.
+        assumption: What it and the predictions assume of people, in words; None of a count.
+        level: add_remove_one: whom the answer would be about.
         estimators: Price and accuracy of every estimator that has an answer. The predicted error of a
             histogram or a quantile is that of a bin's share, or of a rank, as a part of all people.
         refusal: Why no estimator has an answer; None where one has.
@@ -115,6 +117,7 @@ class Planned:
     share_before: int = 0
     tilt: int | None
     assumption: str | None
+    level: Level | None = None
     stands: StoredRelease | None
     free: bool = False
     newcomers: Newcomers | None = None

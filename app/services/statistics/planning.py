@@ -216,8 +216,9 @@ def release_body(
         "created_at": created_at,
         **conclusion.details,
     }
-    if resolved.tilt is not None:
-        document["assumption"] = assumption(resolved.tilt)
+    if resolved.level is not None:
+        document |= resolved.level.document(document)
+    document["assumption"] = assumption(resolved.assumed(study))
     if conclusion.variance is not None:
         document |= {"variance": asdict(conclusion.variance), "sd": asdict(conclusion.variance.root)}
     document = planned_errors.of_answer(document, plan, float(study.grid.width))

@@ -9,10 +9,13 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO, share_of
 from app.core.errors import FieldError, InvalidRequest
 from app.core.release import Asked
-from app.core.study import NO_SIZE, NO_TILT, NOT_OF_CHOICES, Relation, StudyDefinition
+from app.core.study import NO_SIZE, NOT_OF_CHOICES, Relation, StudyDefinition
 from app.estimators import registry
+from app.estimators.hourglass import FLOOR, LEVEL_PARAMETER
 from app.estimators.interface import Question
 from app.estimators.transformed import MOMENTS, Transformed
+from app.services.statistics import levels
+from app.services.statistics.levels import Level, Numbered, level_of, tilt_of
 
 MEAN, SUM, VARIANCE, SD = "mean", "sum", "variance", "sd"
 
@@ -38,7 +41,9 @@ class Ask:
         share: Part of each personal epsilon to use [ppm]; None for the study's default.
         epsilon: The most that any person may be charged [micro-epsilon]; None for no such cap.
         expected_size: add_remove_one: what to take for the secret number of people.
-        tilt: replace_one: see `StudyDefinition`; None for the study's [ppm].
+        least_epsilon: add_remove_one: the least that people must have offered; None where the service chooses
+            [micro-epsilon].
+        tilt: See `StudyDefinition`; None for the study's [ppm].
         where: Of whom, as name:label with commas between; empty for all people.
         by: An attribute, of each label of which it asks; empty for none.
         simultaneous, standardize, of, between: What is read off the answer, see `statistics.reading`.
@@ -52,6 +57,7 @@ class Ask:
     share: int | None = None
     epsilon: int | None = None
     expected_size: float | None = None
+    least_epsilon: int | None = None
     tilt: int | None = None
     where: str = ""
     by: str = ""
@@ -73,8 +79,9 @@ class Resolved:
         share: [ppm].
         epsilon: The absolute cap, or None [micro-epsilon].
         cap: The same in the study's currency.
-        expected_size: As asked.
-        tilt: [ppm]; None in add_remove_one studies.
+        expected_size, least_epsilon: As asked.
+        tilt: [ppm]; None in add_remove_one studies for that of the study.
+        level: add_remove_one: who takes part, and what they weigh at most. No part of the question.
         parameters: Parsed values of the parameters that were given or have defaults.
         by: The attribute of each label of which it asks; empty for none.
         where: Of whom: the label of each attribute that it names; empty for all people.
@@ -93,6 +100,8 @@ class Resolved:
     by: str = ""
     measure: str = ""
     spread: bool = False
+    least_epsilon: int | None = None
+    level: Level | None = None
 
     @property
     def of_all(self) -> bool:
@@ -101,7 +110,7 @@ class Resolved:
 
     def offer(self, amount: int) -> int:
         """What a person who offers this much may be charged [both in the study's currency]."""
-        offer = share_of(amount, self.share)
+        offer = share_of(amount, self.share) if self.level is None else self.level.offer(amount, self.share)
         return offer if self.cap is None else min(offer, self.cap)
 
     def share_taken(self, study: StudyDefinition) -> int:
@@ -111,7 +120,36 @@ class Resolved:
         """
         if self.cap is None:
             return self.share
-        return min(self.share, -(-self.cap * MICRO // max(1, study.least)))
+        least = study.least if self.level is None else self.level.floor
+        return min(self.share, -(-self.cap * MICRO // max(1, least)))
+
+    def leveled(
+        self, study: StudyDefinition, published: Sequence[Numbered], level: Level | None = None
+    ) -> "Resolved":
+        """The question with those who take part chosen, or given, see `app.services.statistics.levels`.
+
+        Where an estimator's own parameter says who does, all may.
+        """
+        if self.level is None or self.parameters.get(LEVEL_PARAMETER.name, FLOOR) != FLOOR:
+            return self
+        asked = levels.Asked(
+            share=self.share,
+            cap=self.cap,
+            tilt=self.assumed_tilt(study),
+            least=self.least_epsilon,
+            stated=self.expected_size,
+            noises=len(study.attributes.labels[self.by]) if self.by else 1,
+        )
+        return replace(self, level=levels.choose_level(study, asked, published, level))
+
+    def assumed_tilt(self, study: StudyDefinition) -> float:
+        """The tilt, in [0, 1]."""
+        return (study.assumed_tilt if self.tilt is None else self.tilt) / MICRO
+
+    def assumed(self, study: StudyDefinition) -> int:
+        """What an answer assumes of people, as a tilt [ppm]: nothing where all weigh the same."""
+        equal = self.level is not None and self.offer(self.level.floor) == self.offer(self.level.top)
+        return MICRO if equal else round(self.assumed_tilt(study) * MICRO)
 
     def at_whole(self) -> "Resolved":
         """The question for each person's whole epsilon."""
@@ -160,6 +198,8 @@ class Resolved:
             asked["epsilon"] = self.epsilon / MICRO
         if self.expected_size is not None:
             asked["expected_size"] = self.expected_size
+        if self.least_epsilon is not None:
+            asked["least_epsilon"] = self.least_epsilon / MICRO
         if self.tilt is not None:
             asked["tilt"] = self.tilt / MICRO
         return asked
@@ -173,15 +213,19 @@ class Resolved:
         variance: float | None = None,
     ) -> Question:
         """The estimators' view of the question; `variance` in the data's unit squared."""
+        size = self.expected_size if self.expected_size is not None else expected_size
+        if self.level is not None and self.level.size is not None:
+            size = self.level.size
         return Question(
             relation=study.relation,
             grid=study.grid,
             cap=self.offer(study.amount(study.epsilon_max)),
-            floor=self.offer(study.amount(study.epsilon_min)),
+            floor=self.offer(study.amount(study.epsilon_min) if self.level is None else self.level.floor),
             delta=study.delta,
             people=people,
-            expected_size=self.expected_size if self.expected_size is not None else expected_size,
-            tilt=(self.tilt or 0) / MICRO,
+            expected_size=size,
+            sizes=() if self.level is None else self.level.sizes,
+            tilt=self.assumed_tilt(study),
             variance=None if variance is None else variance / float(study.grid.width) ** 2,
             parameters=self.parameters,
         )
@@ -209,8 +253,11 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
     if of.dimension > 1:
         raise InvalidRequest.field("statistic", no_number(of))
     errors: list[FieldError] = []
-    if ask.tilt is not None and secret:
-        errors.append(FieldError("tilt", NO_TILT))
+    level: Level | None = None
+    try:
+        level = level_of(study, ask.least_epsilon)
+    except InvalidRequest as refusal:
+        errors += refusal.fields
     if ask.expected_size is not None and not secret:
         # It would make another question of the same one, which people would pay for again.
         errors.append(FieldError("expected_size", NO_SIZE))
@@ -245,7 +292,9 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
         epsilon=epsilon,
         cap=None if epsilon is None else study.amount(epsilon),
         expected_size=ask.expected_size,
-        tilt=None if secret else study.tilt if ask.tilt is None else ask.tilt,
+        least_epsilon=ask.least_epsilon,
+        level=level,
+        tilt=tilt_of(study, ask.tilt),
         parameters=values,
         where=where,
         by=by,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from app.core.cohort import Cohort
+from app.core.epsilon import MICRO
 from app.core.errors import PrivacyRefusal, ServiceError
 from app.core.release import StoredRelease
 from app.core.study import Currency, Relation, Study, assumption
@@ -68,8 +69,9 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
     return Planned(
         share=request.resolved.share,
         share_before=0 if now.before is None else now.before.share,
-        tilt=request.resolved.tilt,
-        assumption=None if request.resolved.tilt is None else assumption(request.resolved.tilt),
+        tilt=round(request.resolved.assumed_tilt(definition) * MICRO),
+        assumption=assumption(request.resolved.assumed(definition)),
+        level=request.resolved.level,
         stands=stands,
         free=free,
         newcomers=await run(_newcomers, request, now, reading),

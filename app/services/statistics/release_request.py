@@ -17,6 +17,7 @@ from app.services.replies import Idempotency
 from app.services.statistics import gain
 from app.services.statistics.by_label import plan_by
 from app.services.statistics.crowds import Crowd
+from app.services.statistics.levels import Level, Numbered
 from app.services.statistics.questions import Ask, Resolved, resolve
 from app.services.statistics.steps import Step, plan_step
 from app.store import combined, pieces
@@ -95,6 +96,8 @@ class ReleaseRequest:
 
         What people who came since the last step have not given yet counts when they are charged.
         """
+        if not self.compares:
+            return await self._leveled(connection)
         if not self.by_steps:
             return self
         family = self.resolved.by_parts().family
@@ -106,6 +109,24 @@ class ReleaseRequest:
             resolved = replace(resolved, share=min(MICRO, last.share + resolved.share))
         share = max(0, resolved.share_taken(definition) - last.share)
         return replace(self, resolved=resolved, use=self.use and replace(self.use, share=share))
+
+    async def about(self, connection: Connection, level: Level) -> "ReleaseRequest":
+        """The request as one about certain people of a study whose number is secret."""
+        resolved, study = self.resolved, self.study
+        published = await numbered(connection, study, resolved.where)
+        return replace(self, resolved=resolved.leveled(study.definition, published, level))
+
+    async def _leveled(self, connection: Connection) -> "ReleaseRequest":
+        """The request with those who take part chosen, and with numbers of people to predict for."""
+        resolved, study = self.resolved, self.study
+        resolved = resolved.leveled(study.definition, await numbered(connection, study, resolved.where))
+        level = resolved.level
+        stated = resolved.expected_size is not None
+        if resolved.by and not resolved.where and not stated and level is not None:
+            known = await store.read_noisy_labels(connection, study.id, resolved.by)
+            labels = study.definition.attributes.labels[resolved.by]
+            resolved = replace(resolved, level=level.with_labels(labels, resolved.by, known))
+        return replace(self, resolved=resolved)
 
     @property
     def compares(self) -> bool:
@@ -248,15 +269,23 @@ async def _question(connection: Connection, study: Study, resolved: Resolved, pe
         last = await store.read_last_mean(connection, study.id, resolved.measure)
         variance = None if last is None else last.variance
         return resolved.question(study.definition, people=people.people, variance=variance)
-    size = await last_size(connection, study, resolved.where)
-    return resolved.question(study.definition, people=None, expected_size=size)
+    return resolved.question(study.definition, people=None)
 
 
-async def last_size(connection: Connection, study: Study, where: Mapping[str, str]) -> float | None:
-    """How many people a question of a study whose number is secret is expected to be about.
+async def numbered(connection: Connection, study: Study, where: Mapping[str, str]) -> list[Numbered]:
+    """What is published of how many people a question is about, where their number is secret; newest first.
 
-    Their part of the last noisy count, where labels are equally frequent; None where none is published.
+    Of whom it asks alone; and of all people, a part of whom it is about, where labels are equally frequent.
     """
-    count, attributes = await store.read_noisy_count(connection, study.id), study.definition.attributes
-    part = len(attributes.where(where)) / attributes.combinations
-    return None if count is None else max(1.0, count * part)
+    attributes = study.definition.attributes
+    part = len(attributes.where(where)) / attributes.combinations if where else 1.0
+    rows = await store.read_noisy_counts(connection, study.id, where)
+    return [
+        Numbered(
+            least=None if row.least is None else round(row.least * MICRO),
+            most=None if row.most is None else round(row.most * MICRO),
+            people=row.count,
+            part=part if row.of_all else 1.0,
+        )
+        for row in rows
+    ]

@@ -17,7 +17,7 @@ from app.services.replies import Replies
 from app.services.statistics import combining, combining_secret, drafting, measured, planning
 from app.services.statistics.answering import Answering
 from app.services.statistics.drafting import Planned
-from app.services.statistics.questions import Ask
+from app.services.statistics.questions import Ask, Resolved
 from app.services.statistics.release_plans import plan
 from app.services.statistics.release_request import ReleaseRequest, Situation
 from app.services.statistics.saturation import Saturation
@@ -164,22 +164,25 @@ class Releases(Answering[ReleaseRequest]):
         study, definition = request.study, request.study.definition
         secret = definition.relation is Relation.ADD_REMOVE_ONE
 
-        async def body(connection: Connection) -> tuple[Situation, Sources]:
+        async def body(connection: Connection) -> tuple[Situation, Sources, Resolved]:
             epochs = await cohorts.read_epochs(connection, study.id)
             rows = [] if secret else await cohorts.read_cohorts(connection, study.id)
-            situation = await Situation.read(connection, request, rows, epoch=epochs.folded)
-            return situation, await combined.read_sources(connection, study.id)
+            sources, own = await combined.read_sources(connection, study.id), request
+            if secret:
+                sources, level = combining_secret.chosen(definition, sources)
+                own = await request.about(connection, level)
+            situation = await Situation.read(connection, own, rows, epoch=epochs.folded)
+            return situation, sources, own.resolved
 
-        now, sources = await run("release.sources", body)
+        now, sources, resolved = await run("release.sources", body)
 
         def made() -> Draft:
-            resolved, read = request.resolved, sources
-            if secret:
-                read = combining_secret.chosen(definition, resolved, now.question, sources)
-                found = combining_secret.combine(definition, now.question, read)
-            else:
-                found = combining.combine(definition, now.cohorts, resolved, now.question, read.pieces)
-            return drafting.combined(study, resolved, found, read, epoch=now.epoch, clock=self._clock)
+            found = (
+                combining_secret.combine(definition, now.question, sources)
+                if secret
+                else combining.combine(definition, now.cohorts, resolved, now.question, sources.pieces)
+            )
+            return drafting.combined(study, resolved, found, sources, epoch=now.epoch, clock=self._clock)
 
         with self._observer.step("plan"):
             draft = await work.run(made)

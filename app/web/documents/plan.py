@@ -111,8 +111,9 @@ class PlannedOut(WireOut):
     half_width: float | None = Field(
         description="Half of the 95 % interval for the dataset that the answer will have, before it is cut "
         "off at the range, in the unit of `predicted_error`. The most that it can be of `variance` and `sd`; "
-        "of `range=found` that in the expected range. Null where the number of people is secret, since the "
-        "interval depends on it, and of histograms, shares, quantiles, counts, covariances and `describe`."
+        "of `range=found` that in the expected range; of a count in people. Null of other answers where the "
+        "number of people is secret, since the interval depends on it, and of histograms, shares, quantiles, "
+        "covariances and `describe`."
     )
     population_predicted_error: float | None = Field(
         None,
@@ -168,6 +169,8 @@ class PlanOut(WireOut):
                     "share": 0.2,
                     "share_before": 0.1,
                     "tilt": 0.1,
+                    "about": None,
+                    "least_epsilon": None,
                     "assumption": assumption(100_000),
                     "stands": {
                         "release": "6a2f41a3-c54c-4b2d-9a51-0d5c9d3f7a10",
@@ -206,7 +209,13 @@ class PlanOut(WireOut):
     share: float = Field(description="The part of each epsilon that the question would use in all.")
     share_before: float = Field(description="What it has used; the price is that of the rest.")
     estimators: list[PlannedOut]
-    tilt: TiltOut | None = Field(None, description="That of the question; replace_one studies.")
+    tilt: TiltOut | None = Field(None, description="That of the question; null of a count.")
+    about: str | None = Field(
+        None, description="Whom the answer would be about, where the number of people is secret."
+    )
+    least_epsilon: EpsilonOut | None = Field(
+        None, description="The same: what they have offered at least; null where their number is public."
+    )
     assumption: str | None = Field(None, description="What predictions and intervals assume of the people.")
     stands: StandingOut | None = Field(
         description="The best answer to the question so far; null before the first one. In add_remove_one "
@@ -241,6 +250,8 @@ class PlanOut(WireOut):
                 "estimators": planned.estimators,
                 "tilt": planned.tilt,
                 "assumption": planned.assumption,
+                "about": None if planned.level is None else planned.level.about,
+                "least_epsilon": None if planned.level is None else planned.level.least,
                 "stands": stands,
                 "free": planned.free,
                 "newcomers": planned.newcomers,
@@ -294,7 +305,8 @@ def _in_words(
         else:
             half = f"{_gives(chosen, most)}, half of its 95 % interval{_in_range(chosen)}"
             offer = f"{own}for {more} of each epsilon {half}, which costs a person at most"
-        parts.append(f"{offer} {_costs(chosen)}{refused}")
+        about = "" if planned.level is None else f"; it is about {planned.level.about}"
+        parts.append(f"{offer} {_costs(chosen)}{refused}{about}")
     if planned.newcomers is not None:
         new = planned.newcomers
         who = f"the {new.people:,} new people" if new.people > 1 else "the new person"

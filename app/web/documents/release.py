@@ -18,8 +18,8 @@ from app.web.documents.types import EpsilonOut, Mu2Out, WireOut
 NoisyCount = Annotated[
     float | None,
     Field(
-        description="People by their share of the cap, with noise: too few where some offer less. Only where "
-        "their number is secret; `count` counts each as one."
+        description="People with noise, each counted as what they weigh over what larger offers count as: "
+        "too few where some weigh less, see `about`. Only where their number is secret."
     ),
 ]
 
@@ -104,6 +104,7 @@ class LabelOut(WireOut):
     people: int | None = Field(None, description="Left out where their number is secret.")
     people_left_out: int | None = Field(None, description="Left out where their number is secret.")
     noisy_count: NoisyCount = None
+    about: str | None = Field(None, description="About how many they are; left out as that of the whole.")
 
 
 class GroupOut(LabelOut):
@@ -197,7 +198,7 @@ class ReleaseOut(AnswerOut):
     population_interval: IntervalOut
     assumption: str | None = Field(
         None,
-        description="What both intervals assume of the people, by the question's tilt; replace_one studies.",
+        description="What both intervals assume of the people, by the question's tilt.",
     )
     relation: Relation
     share: float | None = Field(
@@ -234,6 +235,15 @@ class ReleaseOut(AnswerOut):
         "than any answer; null where all could.",
     )
     noisy_count: NoisyCount = None
+    about: str | None = Field(
+        None,
+        description="Whom it is about, and about how many they are, where their number is secret: who "
+        "offered less, or can pay no more, is left out. Left out of former releases and elsewhere.",
+    )
+    least_epsilon: float | None = Field(None, description="What they offered at least; left out as `about`.")
+    most_epsilon: float | None = Field(
+        None, description="What larger offers count as; all weigh the same where it is the least. As `about`."
+    )
     range: FoundRangeOut | None = Field(
         None,
         description="With `range=found`: where the values are. The estimate is the mean of the values moved "

@@ -61,7 +61,16 @@ class _ShapeOut(AnswerOut):
         None, description="The largest charge to a person by this answer and those that it sharpens."
     )
     assumption: str | None = Field(
-        None, description="What intervals assume of the people, by the question's tilt; replace_one studies."
+        None, description="What intervals assume of the people, by the question's tilt."
+    )
+    about: str | None = Field(
+        None,
+        description="Whom it is about, and about how many they are, where their number is secret: who "
+        "offered less, or can pay no more, is left out. Left out of former releases and elsewhere.",
+    )
+    least_epsilon: float | None = Field(None, description="What they offered at least; left out as `about`.")
+    most_epsilon: float | None = Field(
+        None, description="What larger offers count as; all weigh the same where it is the least. As `about`."
     )
     people: int | None = Field(None, description="Live contributions; left out where their number is secret.")
     people_left_out: int | None = Field(

@@ -20,7 +20,6 @@ from app.core.study import (
     MAX_CHOICES,
     MAX_DIMENSION,
     MAX_TIERS,
-    NO_TILT,
     Currency,
     LocalMechanism,
     Relation,
@@ -52,6 +51,8 @@ DEFAULT_GAUSSIAN_MIN = MICRO // 10
 DEFAULT_EPSILON_MAX = 10 * MICRO
 DEFAULT_SHARE = MICRO // 10
 DEFAULT_TILT = MICRO // 10
+LEAST_SECRET_MIN = MICRO // 20
+"""The least epsilon.min of a new add_remove_one study: answers about people who offer less are noise."""
 
 
 def shown(value: int, default: float, description: str | None = None) -> Any:
@@ -78,7 +79,7 @@ class EpsilonRangeIn(WireIn):
         DEFAULT_EPSILON_MIN,
         epsilon_to_json(DEFAULT_EPSILON_MIN),
         "Smallest admissible personal epsilon; read exactly as written, down to 0.000001. With gaussian "
-        "noise 0.1 if not given.",
+        "noise 0.1 if not given. In add_remove_one studies at least 0.05, and that if not given.",
     )
     max: Epsilon = shown(
         DEFAULT_EPSILON_MAX,
@@ -166,8 +167,9 @@ class StudyIn(WireIn):
         DEFAULT_TILT,
         epsilon_to_json(DEFAULT_TILT),
         "How far the mean of those who ask for little privacy may differ from the others', as a part of the "
-        "range: means of replace_one studies are weighted for it, and their intervals hold within it. In "
-        "add_remove_one studies it does not apply, and is 0.",
+        "range: answers are weighted for it, and their intervals hold within it. In add_remove_one studies "
+        "it is 0 if not given, which assumes nothing there: intervals hold however privacy and values go "
+        "together.",
     )
     noise: Currency = Field(
         Currency.LAPLACE,
@@ -239,18 +241,17 @@ class StudyIn(WireIn):
             )
         return value
 
-    @field_validator("tilt")
-    @classmethod
-    def _weights_are_public(cls, value: int, info: ValidationInfo) -> int:
-        if value and info.data.get("relation") is Relation.ADD_REMOVE_ONE:
-            raise InvalidValue(NO_TILT)
-        return value
-
     @field_validator("epsilon")
     @classmethod
-    def _range_is_ordered(cls, value: EpsilonRangeIn) -> EpsilonRangeIn:
+    def _range_is_ordered(cls, value: EpsilonRangeIn, info: ValidationInfo) -> EpsilonRangeIn:
         if value.min > value.max:
             raise InvalidValue("min must be at most max")
+        secret = info.data.get("relation") is Relation.ADD_REMOVE_ONE
+        if secret and "min" in value.model_fields_set and value.min < LEAST_SECRET_MIN:
+            raise InvalidValue(
+                f"min must be at least {epsilon_to_json(LEAST_SECRET_MIN):g} where the number of people is "
+                "secret: an answer about those who offer less would be noise; or list epsilons"
+            )
         return value
 
     @field_validator("epsilons")
@@ -338,11 +339,11 @@ class StudyIn(WireIn):
             upper=one.upper,
             relation=self.relation,
             trust=frozenset(self.trust),
-            epsilon_min=self.epsilons[0] if self.epsilons else self.epsilon.least(self.noise),
+            epsilon_min=self._epsilon_min(),
             epsilon_max=self.epsilons[-1] if self.epsilons else self.epsilon.max,
             epsilons=tuple(self.epsilons),
             default_share=self.default_share,
-            tilt=self.tilt if self.relation is Relation.REPLACE_ONE else 0,
+            tilt=self.tilt if self.relation is Relation.REPLACE_ONE or "tilt" in self.model_fields_set else 0,
             delta=self.delta,
             dimension=dimension,
             local_mechanism=self._reports(one.dimension, choices=bool(one.choices), several=several),
@@ -350,6 +351,13 @@ class StudyIn(WireIn):
             choices=tuple(one.choices),
             measures=Measures.of(measures),
         )
+
+    def _epsilon_min(self) -> int:
+        if self.epsilons:
+            return self.epsilons[0]
+        least = self.epsilon.least(self.noise)
+        secret = self.relation is Relation.ADD_REMOVE_ONE and "min" not in self.epsilon.model_fields_set
+        return min(max(least, LEAST_SECRET_MIN), self.epsilon.max) if secret else least
 
     def _reports(self, dimension: int, *, choices: bool, several: bool) -> LocalMechanism:
         if dimension > 1 or (several and Trust.LOCAL not in self.trust):

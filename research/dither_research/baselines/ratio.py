@@ -80,7 +80,7 @@ def ratio_plan(groups: Sequence[Group], question: Question, origin: Fraction) ->
         origin: o [position]; any number.
 
     Returns:
-        The plan. predicted_error is the leading term at the worst mean, :math:`4 R W / (n \epsilon)`. Where
+        The plan. predicted_error is that of `app.estimators.transformed.predicted_error`. Where
         o is no multiple of 1 / a the answer is off by less than half of 1 / a.
 
     Privacy: at most the offer of each person, under adding or removing one person. Nothing else depends on
@@ -95,20 +95,21 @@ def ratio_plan(groups: Sequence[Group], question: Question, origin: Fraction) ->
         weight, offset = _weights(offered_weight(group, question.cap) * fineness, origin, reach)
         weights.append(weight)
         offsets.append(-offset)
-    cap = max(question.cap, 1) / MICRO
+    reader = PivotReader(
+        grid=question.grid,
+        cap=max(question.cap, 1) / MICRO,
+        floor=floor_of(question),
+        pivot=ReferencePivot(origin=origin, unit=unit),
+        tilt=question.tilt,
+    )
     return Plan(
         queries=(
             Query(sum_weights=tuple(weights), count_weights=tuple(offsets)),
             Query(sum_weights=(0,) * len(groups), count_weights=tuple(weights)),
         ),
         noise=DiscreteLaplace(scales=(_at_least(2 * reach * Fraction(unit)), 2 * unit)),
-        predicted_error=predicted_error(question, 4 * float(reach) / cap),
-        conclude=PivotReader(
-            grid=question.grid,
-            cap=cap,
-            floor=floor_of(question),
-            pivot=ReferencePivot(origin=origin, unit=unit),
-        ).conclude,
+        predicted_error=predicted_error(question, reader),
+        conclude=reader.conclude,
     )
 
 

@@ -1,6 +1,7 @@
 """`transformed`: secrecy of the size, the corrected ratio, and its intervals."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -76,10 +77,19 @@ def test_everything_but_the_noisy_sums_depends_on_the_question_alone(groups, val
     assert plan.conclude(values) == empty.conclude(values)
 
 
-def test_the_predicted_error_is_the_leading_term_at_the_worst_mean():
-    assert plan_for(cap=0.5, expected_size=1000, grid=WIDE_GRID).predicted_error == pytest.approx(
-        80 * math.sqrt(2) / 500
-    )
+@pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 0.8, 1.0])
+def test_the_predicted_error_is_near_the_leading_term_at_any_mean(p):
+    predicted = plan_for(cap=0.5, expected_size=1000, grid=WIDE_GRID).predicted_error
+    leading = 80 * math.sqrt(2 * ((1 - p) ** 2 + p**2)) / 500
+    assert 2**-0.25 - 1e-9 < predicted / leading < 2**0.25 + 1e-9
+
+
+def test_a_prediction_has_what_unequal_weights_may_move_the_mean_by():
+    """(sqrt 4 - sqrt 1) / (sqrt 4 + sqrt 1) is a third."""
+    question = replace(add_remove_one(cap=4.0, floor=1.0, expected_size=10**9), tilt=1.0)
+    assert Transformed().plan([], question).predicted_error == pytest.approx(1 / 3, rel=1e-6)
+    half = replace(question, tilt=0.5)
+    assert Transformed().plan([], half).predicted_error == pytest.approx(1 / 6, rel=1e-6)
 
 
 @pytest.mark.parametrize("size", [None, 0.0, -3.0, 1.0])

@@ -57,9 +57,8 @@ def answered(
 
 
 def combined(study: StudyDefinition, sources: Sources) -> tuple[Sources, Combination]:
-    resolved = resolve(study, Ask())
-    question = resolved.question(study, people=None)
-    chosen = combining_secret.chosen(study, resolved, question, sources)
+    chosen, level = combining_secret.chosen(study, sources)
+    question = resolve(study, Ask()).leveled(study, (), level).question(study, people=None)
     return chosen, combining_secret.combine(study, question, chosen)
 
 
@@ -97,17 +96,24 @@ def test_what_it_has_charged_is_what_it_can_have_charged_at_most() -> None:
 
 
 def test_answers_whose_interval_holds_whatever_people_give_are_not_mixed_with_others() -> None:
-    """Where all offer nearly the same the question is answered at the least of them, and so exactly."""
+    """The newest one says of which kind they are."""
     both = [Ask(estimator=name, share=MICRO // 4) for name in ("transformed", "hourglass", "hourglass")]
-    alike = replace(SECRET, epsilon_min=MICRO - 10)
-    chosen, found = combined(alike, answered(alike, [], both)[0])
+    chosen, found = combined(SECRET, answered(SECRET, [], both)[0])
     assert [one.int for one in chosen.releases] == [1, 2]
     assert found.conclusion.interval.coverage == "at_least"
-    chosen, found = combined(SECRET, answered(SECRET, [], both)[0])
+    chosen, found = combined(SECRET, answered(SECRET, [], both[::-1])[0])
     assert len(chosen.releases) == 3
     assert found.conclusion.interval.coverage == "worst_case"
-    chosen, _ = combined(alike, answered(alike, [], both[:1])[0])
-    assert len(chosen.releases) == 1
+
+
+def test_answers_about_other_people_than_the_newest_are_not_combined() -> None:
+    """Who offered at least .5, and who offered at least 1."""
+    mixed = [Ask(least_epsilon=least, share=MICRO // 4) for least in (MICRO // 2, MICRO, MICRO // 2, MICRO)]
+    chosen, found = combined(SECRET, answered(SECRET, [], mixed)[0])
+    assert [one.int for one in chosen.releases] == [1, 3]
+    assert found.conclusion.interval.coverage == "at_least"
+    _, level = combining_secret.chosen(SECRET, answered(SECRET, [], mixed[:3])[0])
+    assert level.least == MICRO // 2
 
 
 def test_what_is_no_mean_of_all_people_is_not_kept() -> None:

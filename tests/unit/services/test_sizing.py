@@ -112,7 +112,7 @@ def test_a_secret_size_is_the_expected_one():
         study=replace(STUDY, relation=Relation.ADD_REMOVE_ONE),
         ask=Ask(estimator="transformed"),
     )
-    assert plain.people == pytest.approx(2**0.5 * 120 / 0.05, abs=1.5)
+    assert plain.people == pytest.approx(2**0.25 * 120 / 0.05, abs=1.5)
 
 
 FIELDS = {"lower": "0", "upper": "120", "error": "1", "epsilon": "0.5"}
