@@ -173,7 +173,7 @@ def _accuracy(request: ShapeRequest, made: AnyPlan | ShapeStep, reading: Reading
         return Readable(study=study, plan=shown.plan, people=shown.crowd.people).accuracy(reading)
     if isinstance(shown, FoundPlan):
         return Readable(study=study, plan=shown.means.plan, people=shown.crowd.people).accuracy(reading)
-    half = shown.half_width if isinstance(shown, CountPlan) else None
+    half = shown.half_width if isinstance(shown, CountPlan) and shown.weighing is not None else None
     return Accuracy(error=made.predicted_error, half_width=half)
 
 
