@@ -187,7 +187,7 @@ async def test_labels_are_asked_of_some_people_and_without_any_who_can_pay_are_e
     refused = await service.call(
         "GET", f"/v1/studies/{study}/statistics/covariance", "analyse", params={**BY, "where": "wave:second"}
     )
-    assert_problem(refused, "budget_exhausted", 409)
+    assert_problem(refused, "no_contributions", 409)
 
 
 async def test_where_labels_are_secret_no_people_look_like_some_and_pay_nothing(service: Service):

@@ -153,7 +153,7 @@ async def test_searches_alone_answer_at_no_price_once_they_have_ended(service: S
     empty = await service.call("POST", f"/v1/studies/{study}/sessions", "admin", json=wish)
     await service.call("POST", f"/v1/sessions/{empty.json()['id']}/finish", "admin")
     refused = await service.call("GET", f"/v1/studies/{study}/statistics/median", "analyse")
-    assert_problem(refused, "budget_exhausted", 409)
+    assert_problem(refused, "no_contributions", 409)
     values = np.linspace(0, 100, 80)
     found = await search(service, study, values, rounds=4)
     answer = await get(service, study, "statistics/median")
