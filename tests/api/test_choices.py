@@ -174,9 +174,12 @@ async def test_shares_have_one_price_labels_and_intervals(service: Service, term
     assert await spent(service, study, "p7") == 0.5
     assert (await get(service, study, "statistics/shares"))["id"] == answer["id"]
     secret = bool(terms)
-    assert ("people" in answer) == ("assumption" in answer) == (not secret)
+    assert ("people" in answer) == (not secret)
     assert ("noisy_count" in answer) == secret
-    if not secret:
+    if secret:
+        assert answer["least_epsilon"] == answer["most_epsilon"] == 1
+        assert answer["assumption"] == "holds however privacy and values go together"
+    else:
         assert "distributed as" in answer["assumption"] or "differ from the others'" in answer["assumption"]
 
 

@@ -196,7 +196,13 @@ async def test_a_study_says_what_it_asks_for(service: Service):
     study = await household(service, measures=MEASURES)
     described = (await service.call("GET", f"/v1/studies/{study}", "contribute")).json()
     assert described["measures"] == {
-        "income": {"lower": 0, "upper": 9000, "choices": [], "dimension": 1},
-        "party": {"lower": 0, "upper": 2, "choices": ["red", "green", "blue"], "dimension": 1},
+        "income": {"lower": 0, "upper": 9000, "step": 9000 / 2**30, "choices": [], "dimension": 1},
+        "party": {
+            "lower": 0,
+            "upper": 2,
+            "step": None,
+            "choices": ["red", "green", "blue"],
+            "dimension": 1,
+        },
     }
     assert described["choices"] == []

@@ -84,7 +84,8 @@ async def test_a_study_says_its_measures_in_their_order_and_fixes_them(service: 
         shown = (await service.call("GET", path, "contribute")).json()
         shown = shown["items"][0] if "items" in shown else shown
         assert list(shown["measures"].items()) == [
-            (name, {**one, "choices": [], "dimension": 1}) for name, one in MEASURES.items()
+            (name, {**one, "step": (one["upper"] - one["lower"]) / 2**30, "choices": [], "dimension": 1})
+            for name, one in MEASURES.items()
         ]
         assert (shown["lower"], shown["upper"], shown["dimension"]) == (0, 1, 2)
     assert (await service.call("POST", "/v1/studies", "admin", json=document)).status_code == 200
@@ -301,7 +302,9 @@ async def test_labels_that_are_secret_are_asked_of_a_measure(service: Service):
     await move_in(service, study, attributes={"region": "north"})
     answer = await get(service, study, "statistics/mean", measure="age", by="region")
     assert answer["groups"][0]["estimate"] == pytest.approx(34.5, abs=4)
-    assert await spent(service, study, "p7") == 5
+    # All weigh what one of the level weighs, so who offers 10 pays no more than half of 0.8.
+    assert answer["least_epsilon"] == answer["most_epsilon"] == 0.8
+    assert await spent(service, study, "p7") == answer["epsilon_max"] == 0.4
     assert (await service.api.services.ledger.audit()).clean
 
 
