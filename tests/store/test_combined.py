@@ -8,7 +8,7 @@ from app.core.epsilon import MICRO
 from app.core.study import Relation
 from app.services.statistics.questions import Ask
 from tests.store.faults import InterceptedDatabase, Interception
-from tests.store.workbench import workbench
+from tests.store.workbench import of_offers, workbench
 
 SMALL = Ask(share=MICRO // 10)
 
@@ -22,18 +22,20 @@ async def test_an_answer_that_comes_while_others_are_combined_is_combined_too(
     async with workbench(database_url, replicas=2, databases=[database]) as bench:
         study = await bench.study(relation=relation)
         await bench.crowd(study, 200)
+        # Answers are combined that are about the same people.
+        small, whole = of_offers(relation, SMALL), of_offers(relation, Ask())
         made = [
-            str((await bench.services.releases.release(study, SMALL, None, fresh=True)).id) for _ in range(2)
+            str((await bench.services.releases.release(study, small, None, fresh=True)).id) for _ in range(2)
         ]
 
         async def quicker() -> None:
-            made.append(str((await bench.replicas[1].releases.release(study, SMALL, None, fresh=True)).id))
+            made.append(str((await bench.replicas[1].releases.release(study, small, None, fresh=True)).id))
 
         database.interceptions["release.publish"] = Interception(first=quicker)
         database.begun.clear()
-        answer = (await bench.services.releases.current(study, Ask())).release
+        answer = (await bench.services.releases.current(study, whole)).release
         assert len(made) == 3
         assert sorted(json.loads(answer.body)["combines"]) == sorted(made)
         assert database.begun["release.publish"] == 2, "the first one is discarded"
-        assert (await bench.services.releases.current(study, Ask())).release.id == answer.id
+        assert (await bench.services.releases.current(study, whole)).release.id == answer.id
         await bench.assert_clean()

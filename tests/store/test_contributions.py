@@ -17,7 +17,7 @@ from app.core.study import Relation, Study, Trust
 from app.services.replies import Idempotency
 from app.services.statistics.questions import Ask
 from app.store.cohorts import read_profile
-from tests.store.workbench import ADMIN, KEY, TOKEN, Workbench, batch, key, offer
+from tests.store.workbench import ADMIN, KEY, TOKEN, Workbench, batch, key, of_offers, offer
 
 DELTA = 1_000_000
 
@@ -336,16 +336,18 @@ async def test_in_an_add_remove_study_everybody_takes_part_on_their_own(bench: W
     study = await bench.study(
         relation=Relation.ADD_REMOVE_ONE, trust=frozenset({Trust.CENTRAL, Trust.PUBLIC})
     )
-    await release(bench, study, 1, "transformed")
+    # Where a size of one is stated, what people weigh goes up to 5.12: what each offers is what they pay.
+    ask = of_offers(Relation.ADD_REMOVE_ONE, Ask(estimator="transformed", expected_size=1))
+
+    async def spent_after_an_answer(*names: str) -> list[float]:
+        await bench.services.releases.release(study, ask, None)
+        return [(await line(bench, name))[2] / MICRO for name in names]
+
+    await spent_after_an_answer()
     await bench.services.contributions.contribute(study, offer("alice", epsilon=2))
     await bench.services.contributions.contribute(study, offer("bob", epsilon=5))
-    await release(bench, study, 1, "transformed")
-    assert (await line(bench, "alice"))[2] == 2 * MICRO
+    await bench.services.contributions.contribute(study, offer("dave", epsilon=0.9))
+    assert await spent_after_an_answer("alice", "bob", "dave") == [2, 5, 0]
     await bench.services.contributions.contribute(study, offer("carol", epsilon=1))
-    await release(bench, study, 1, "transformed")
-    assert [(await line(bench, name))[2] for name in ("alice", "bob", "carol")] == [
-        2 * MICRO,
-        5 * MICRO,
-        MICRO,
-    ]
+    assert await spent_after_an_answer("alice", "bob", "carol", "dave") == [2, 5, 1, 0]
     await bench.assert_clean()

@@ -22,7 +22,7 @@ from app.sessions.kmeans_protocol import ClusterStep, RunningKMeans
 from app.sessions.protocols import SessionSpec
 from tests.store.faults import Crash, InterceptedDatabase, Interception, crash
 from tests.store.session_kit import schedule
-from tests.store.workbench import ADMIN, KEY, TOKEN, Workbench, offer, workbench
+from tests.store.workbench import ADMIN, KEY, TOKEN, Workbench, of_offers, offer, workbench
 
 PATIENCE = 30
 CLOSING = "session.close_round"
@@ -114,7 +114,9 @@ async def test_a_cohort_that_a_release_used_up_between_rounds_drops_out(
     session_id = await start(bench, study)
     await close(bench.services, session_id, 1)
     estimator = "uniform" if relation is Relation.REPLACE_ONE else "transformed"
-    await bench.services.releases.release(study, Ask(estimator=estimator, share=MICRO // 2), None)
+    await bench.services.releases.release(
+        study, of_offers(relation, Ask(estimator=estimator, share=MICRO // 2), least=2), None
+    )
     before = await charged(bench)
     assert before[2] == [1, 1]
     session = await close(bench.services, session_id, 2)

@@ -20,7 +20,7 @@ from app.services.statistics.publishing import FREE_ATTEMPTS
 from app.services.statistics.questions import Ask
 from app.store import cohorts
 from tests.store.faults import InterceptedDatabase, Interception
-from tests.store.workbench import KEY, Workbench, batch, in_mu2, key, offer, workbench
+from tests.store.workbench import KEY, Workbench, batch, in_mu2, key, of_offers, offer, workbench
 
 pytestmark = pytest.mark.long
 
@@ -276,7 +276,7 @@ async def test_somebody_who_leaves_after_the_charge_takes_it_along(database_url:
 async def test_who_keeps_leaving_waits_for_a_release_in_the_end(database_url: str, relation: Relation):
     slow = InterceptedDatabase.open(database_url)
     async with workbench(database_url, replicas=2, databases=[slow]) as bench:
-        study = await bench.study(relation=relation)
+        study, auto = await bench.study(relation=relation), of_offers(relation, AUTO)
         await bench.crowd(study, 40)
         names = iter([f"crowd-{number}" for number in range(40)])
         others = bench.replicas[1]
@@ -292,7 +292,7 @@ async def test_who_keeps_leaving_waits_for_a_release_in_the_end(database_url: st
             for overtaking in (
                 others.contributions.withdraw(study, KEY.digest(next(names))),
                 others.contributions.replace(study, offer(next(names), value=0.1)),
-                others.releases.release(study, AUTO, None, fresh=True),
+                others.releases.release(study, auto, None, fresh=True),
             ):
                 waiting.append(asyncio.create_task(overtaking))
                 await blocked(waiting[-1])
@@ -300,7 +300,7 @@ async def test_who_keeps_leaving_waits_for_a_release_in_the_end(database_url: st
         slow.interceptions["release.publish"] = Interception(first=overtake)
         slow.interceptions["release.held"] = Interception(before_commit=try_to_leave)
         async with asyncio.timeout(PATIENCE):
-            release = await bench.services.releases.release(study, AUTO, None, fresh=True)
+            release = await bench.services.releases.release(study, auto, None, fresh=True)
             await asyncio.gather(*waiting)
         charged = "SELECT sum(cohort.count * charge.epsilon) > 0 FROM charge JOIN cohort ON id = cohort_id"
         assert await bench.value(f"{charged} WHERE release_id = $1", release.id)
@@ -313,7 +313,7 @@ async def test_who_keeps_leaving_waits_for_a_release_in_the_end(database_url: st
 async def test_every_release_is_made_in_a_storm_of_people_who_come_and_go(
     cluster: Workbench, relation: Relation
 ):
-    study = await cluster.study(relation=relation)
+    study, auto = await cluster.study(relation=relation), of_offers(relation, AUTO)
     await cluster.crowd(study, 200)
     done = asyncio.Event()
 
@@ -330,7 +330,7 @@ async def test_every_release_is_made_in_a_storm_of_people_who_come_and_go(
     async def release(worker: int) -> int:
         made = 0
         while not done.is_set():
-            await cluster.replicas[worker].releases.release(study, AUTO, None, fresh=True)
+            await cluster.replicas[worker].releases.release(study, auto, None, fresh=True)
             made += 1
         return made
 
@@ -522,8 +522,9 @@ async def test_an_add_remove_study_answers_everybody_and_charges_only_who_can_pa
         relation=Relation.ADD_REMOVE_ONE, trust=frozenset({Trust.CENTRAL}), default_share=MICRO // 4
     )
     await cluster.crowd(study, 10)
+    ask = of_offers(Relation.ADD_REMOVE_ONE, Ask())
     releases, refused = await together(
-        cluster.replicas[number % 3].releases.release(study, Ask(), None, fresh=True) for number in range(12)
+        cluster.replicas[number % 3].releases.release(study, ask, None, fresh=True) for number in range(12)
     )
     assert (len(releases), refused) == (12, {})
     assert await cluster.value("SELECT count(*)::int FROM charge") == 4

@@ -20,6 +20,7 @@ from app.services import Services
 from app.services.admin.ledger import Finding
 from app.services.contributing.batches import Batch
 from app.services.replies import Idempotency
+from app.services.statistics.questions import Ask
 from app.services.subjects import SubjectKey
 from app.store import cohorts
 from app.store.database import Database
@@ -71,6 +72,14 @@ def offer(
         epsilon=0 if trust is Trust.PUBLIC else round(epsilon * MICRO),
         value=round(value * GRID_SIZE),
     )
+
+
+def of_offers(relation: Relation, ask: Ask, least: float = 1) -> Ask:
+    """The question, where the number of people is secret about those who offered at least this.
+
+    Else the service chooses by what noisy answers say, and who pays would be left to chance.
+    """
+    return ask if relation is Relation.REPLACE_ONE else replace(ask, least_epsilon=round(least * MICRO))
 
 
 def in_mu2(one: Offer, study: Study) -> Offer:
