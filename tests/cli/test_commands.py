@@ -282,7 +282,9 @@ def test_a_token_is_limited_and_rotated(ask, dither):
 
 
 def test_answers_of_secret_people_are_combined_and_say_of_whom_they_are(ask):
-    ask("admin", "study", "create", "age", "--lower", "0", "--upper", "100", "--relation", "add_remove_one")
+    # Of one level: answers about those who offered at least another one are about other people.
+    ends = ("--lower", "0", "--upper", "100", "--epsilons", "1")
+    ask("admin", "study", "create", "age", *ends, "--relation", "add_remove_one")
     made = [
         json.loads(ask("analyse", "release", "age", "--share", share, "--json").output)["id"]
         for share in ("0.1", "0.3")

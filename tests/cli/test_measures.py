@@ -130,7 +130,7 @@ def test_a_measure_of_several_coordinates_is_made_loaded_and_asked(ask: Asker, t
         *("--default-share", "0.2", "--attributes", "size=small,large"),
     )
     assert made.status == 0, made.errors
-    assert "range of place\t0 to 100, 2 coordinates" in made.output
+    assert "range of place\t0 to 100; values are kept to 9.31e-08, 2 coordinates" in made.output
     file = tmp_path / "people.csv"
     rows = [f"p{number},{number % 50};70,{20 + number % 60},small\n" for number in range(200)]
     file.write_text("subject,place,age,size\n" + "".join(rows) + "flat,5,20,large\n")

@@ -85,19 +85,23 @@ async def test_the_tilt_of_a_study_is_chosen_and_duplicated(admin: Browser, serv
     assert (await service.call("GET", "/v1/studies/tilted", "admin")).json()["tilt"] == 0.25
     await admin.get("/dashboard/new-study?like=tilted")
     assert 'id="tilt" name="tilt" value="0.25"' in admin.page
-    # It is left out for the default, and where it has no meaning: also of the copy of such a study.
-    for slug, relation, tilt in (("plain", "replace_one", 0.1), ("hidden", "add_remove_one", 0)):
-        form = {**fields, "slug": slug, "relation": relation, "tilt": ""}
+    # It is left out for the default, which assumes nothing in a secret study: so does the copy of one.
+    for slug, relation, given, tilt, copied in (
+        ("plain", "replace_one", "", 0.1, "0.1"),
+        ("hidden", "add_remove_one", "", 0, ""),
+        ("hidden-tilted", "add_remove_one", "0.25", 0.25, "0.25"),
+    ):
+        form = {**fields, "slug": slug, "relation": relation, "tilt": given}
         assert (await admin.post("/dashboard/new-study", form)).status_code == 303
         assert (await service.call("GET", f"/v1/studies/{slug}", "admin")).json()["tilt"] == tilt
-    await admin.get("/dashboard/new-study?like=hidden")
-    assert 'id="tilt" name="tilt" value=""' in admin.page
+        await admin.get(f"/dashboard/new-study?like={slug}")
+        assert f'id="tilt" name="tilt" value="{copied}"' in admin.page
 
 
 async def test_a_refused_form_says_so_in_view_and_at_each_field(admin: Browser, study: str) -> None:
     study_form = {"slug": "No", "lower": "1", "upper": "0", "epsilon_min": "x", "trust_local": "on"}
-    study_form |= {"relation": "add_remove_one", "tilt": "0.1"}
-    study_wrong = {"slug": "a to z", "upper": "above lower", "epsilon_min": "decimal", "tilt": "add_remove"}
+    study_form |= {"relation": "add_remove_one", "tilt": "1.5"}
+    study_wrong = {"slug": "a to z", "upper": "above lower", "epsilon_min": "decimal", "tilt": "1"}
     study_wrong |= {"trust": "who is there"}
     token = {"name": "x", "role": "analyse"}
     pages: list[tuple[str, str, dict[str, str], dict[str, str]]] = [

@@ -193,7 +193,7 @@ async def test_a_median_by_labels_has_a_plot_and_a_table(browser: Browser, surve
 async def test_counts_and_descriptions_by_labels_are_shown(browser: Browser, survey: str):
     await browser.log_in("analyse")
     assert (
-        "(root mean square, in people)"
+        "(root mean square of the count, people)"
         in (await browser.get(f"/dashboard/studies/{survey}?statistic=count")).text
     )
     page = await browser.get(await ask(browser, survey, {"statistic": "count", "by": "region"}))

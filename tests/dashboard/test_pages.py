@@ -707,9 +707,8 @@ async def test_an_analyst_asks_for_the_mean_of_every_coordinate(browser: Browser
     await browser.log_in("analyse")
     path = f"/dashboard/studies/{study}"
     planned = await browser.get(f"{path}?statistic=sd")
-    assert "of the standard deviation of each coordinate at most, in the unit of the data" in text_of(
-        planned.text
-    )
+    error = "(root mean square of the standard deviation of each coordinate, at most, in the data's unit)"
+    assert error in text_of(planned.text)
     key = re.findall(r'name="key" value="([^"]+)"', planned.text)[0]
     made = await browser.post(f"{path}/releases", {"key": key, "statistic": "sd"})
     assert made.status_code == 303, text_of(made.text)

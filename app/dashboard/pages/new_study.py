@@ -57,7 +57,7 @@ async def show(request: PageRequest) -> Response:
             "epsilon_max": "" if study.epsilons else _plain(study.epsilon.max),
             "epsilons": ", ".join(map(_plain, study.epsilons)),
             "default_share": _plain(study.default_share),
-            "tilt": _plain(study.tilt) if study.relation is Relation.REPLACE_ONE else "",
+            "tilt": _plain(study.tilt) if study.relation is Relation.REPLACE_ONE or study.tilt else "",
             "noise": study.noise.value,
             "delta": f"{study.delta:g}" if study.delta else "",
             "dimension": "1" if definition.measures else str(study.dimension),
