@@ -107,10 +107,10 @@ class Service:
         )
         assert response.status_code == 201, response.text
 
-    async def crowd(self, study: str, people: int = 100) -> None:
+    async def crowd(self, study: str, people: int = 100, epsilon: float = 1) -> None:
         """Store central contributions of many people."""
         records = [
-            {"subject": f"p{number}", "value": number % 100, "epsilon": 1, "trust": "central"}
+            {"subject": f"p{number}", "value": number % 100, "epsilon": epsilon, "trust": "central"}
             for number in range(people)
         ]
         response = await self.call(

@@ -154,6 +154,12 @@ async def test_ids_that_a_table_has_rewritten_are_refused(service: Service, stud
     assert results[0]["errors"][0]["field"] == "subject"
 
 
+async def test_a_row_names_all_that_is_wrong_with_it_as_a_document_does(service: Service, study: str) -> None:
+    content = "subject,value,epsilon\nzoe\u0308,1000,99\n".encode()
+    [refused] = (await send(service, study, content)).json()["results"]
+    assert [error["field"] for error in refused["errors"]] == ["subject", "epsilon", "value"]
+
+
 async def test_columns_of_measures_and_cells_of_vectors_are_read_as_those_of_a_value(
     service: Service,
 ) -> None:

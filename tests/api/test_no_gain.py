@@ -146,10 +146,12 @@ async def test_one_exact_answer_of_one_person_does_not_stand_for_a_crowd(service
     book = {"subject": "pat", "value": 119, "trust": "public"}
     await service.call("POST", f"{STUDY}/contributions", "contribute", json=book)
     alone = await ask(service)
-    assert width(alone) == 0
+    # It may have been rounded to the study's step, and by no more.
+    step = (await service.call("GET", STUDY, "analyse")).json()["step"]
+    assert width(alone) == pytest.approx(step) == 120 / 2**30
     await join(service, 200)
     crowd = await ask(service)
-    assert width(crowd) > 0
+    assert width(crowd) > 1
     assert (await current(service))["id"] == crowd["id"]
 
 
@@ -195,7 +197,11 @@ async def test_a_secret_study_is_always_answered_and_its_newest_answer_stands(se
     for answer in made:
         assert not {"people", "people_left_out", "left_out_because"} & set(answer)
     assert (await current(service, share=0.5))["id"] == made[-1]["id"]
-    assert (await current(service))["combines"] == [one["id"] for one in made]
+    # Noisy numbers of people choose whom the next answer is about; those about the same are combined.
+    level = made[-1]["least_epsilon"]
+    assert all(one["least_epsilon"] == one["most_epsilon"] for one in made)
+    together = [one["id"] for one in made if one["least_epsilon"] == level]
+    assert (await current(service)).get("combines", [made[-1]["id"]]) == together
     assert (await current(service, share=0.25))["id"] not in {one["id"] for one in made}
 
 

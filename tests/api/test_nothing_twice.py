@@ -106,7 +106,7 @@ async def test_a_plan_without_an_estimator_says_so_beside_what_stands(service: S
     assert plan.json()["estimators"] == []
     stands, none = plan.json()["in_words"].split("; ")
     assert stands.startswith("now ")
-    assert none == "no estimator has an answer to this question now"
+    assert none == "no person who is asked has a contribution now"
 
 
 async def test_a_plan_of_an_answer_that_is_free_says_so(service: Service) -> None:
@@ -141,8 +141,9 @@ async def test_an_id_with_line_ends_is_its_own_person_in_every_path(service: Ser
 async def test_a_cap_that_no_share_reaches_makes_no_other_question(
     service: Service, relation: str, statistic: str, cap: str
 ) -> None:
+    """Of all who are asked: a first answer of a secret study is about those who offered at least 2."""
     study = await service.study(relation=relation, epsilon={"min": 1, "max": 5})
-    await service.crowd(study, 30)
+    await service.crowd(study, 30, epsilon=5)
     path = f"/v1/studies/{study}/statistics/{statistic}"
     one = await service.call("GET", path, "analyse", params={"share": "0.1"})
     paid = await spent(service, "p7")

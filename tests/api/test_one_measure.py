@@ -72,7 +72,7 @@ async def test_a_measure_named_value_is_the_study_of_one_value(
     assert {**document, **{name: plain[name] for name in own}} == plain
     assert list(document["measures"]) == ["income"]
     assert document["measures"]["income"] == {
-        name: plain[name] for name in ("lower", "upper", "choices", "dimension")
+        name: plain[name] for name in ("lower", "upper", "choices", "dimension", "step")
     }
 
 

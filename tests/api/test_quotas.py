@@ -144,7 +144,7 @@ async def test_a_refused_question_uses_nothing(service: Service, analyst: Analys
     response = await analyst.ask(study, 0.6)
     assert_problem(response, "quota_exhausted", 429)
     assert "retry-after" not in response.headers, "it fits at no time"
-    assert_problem(await analyst.ask(study, 0.5, key="k"), "budget_exhausted", 409)
+    assert_problem(await analyst.ask(study, 0.5, key="k"), "no_contributions", 409)
     assert await service.rows() == before
     assert await analyst.usage() == []
     await service.crowd(study)

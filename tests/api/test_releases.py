@@ -348,8 +348,9 @@ async def test_a_round_of_k_means_does_not_stand_for_the_secret_size(service: Se
     study = await service.study(relation="add_remove_one", trust=["central"])
     await service.crowd(study, 300)
     released = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={"share": 0.2})
-    # 300 people who each give a tenth of the cap, with a standard deviation below 1.
-    assert 20 < released.json()["noisy_count"] < 40
+    # 300 people who all offer the level that is asked, .8: two noises of a scale of 1 / (.2 * .8).
+    assert released.json()["least_epsilon"] == 0.8
+    assert 200 < released.json()["noisy_count"] < 400
     before = await service.call("GET", f"/v1/studies/{study}/plan", "analyse")
     wish = {"protocol": "kmeans", "epsilon": 5, "rounds": 2, "centres": [[20], [80]]}
     made = await service.call("POST", f"/v1/studies/{study}/sessions", "admin", json=wish)

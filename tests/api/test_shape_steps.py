@@ -65,9 +65,9 @@ async def plan(service: Service, **question: Any) -> dict[str, Any]:
     return dict(made.json())
 
 
-async def charged(service: Service, since: int = 0) -> dict[float, int]:
-    """What the releases of the study have charged, by what was offered [1e-6 of its currency]."""
-    page = await service.call("GET", f"{STUDY}/releases?limit=200", "admin")
+async def charged(service: Service, since: int = 0, study: str = "minutes") -> dict[float, int]:
+    """What the releases of a study have charged, by what was offered [1e-6 of its currency]."""
+    page = await service.call("GET", f"/v1/studies/{study}/releases?limit=200", "admin")
     sums: dict[float, int] = {}
     for release in page.json()["items"][::-1][since:]:
         for charge in release["charges"]:
@@ -80,6 +80,29 @@ async def charged(service: Service, since: int = 0) -> dict[float, int]:
 async def clean(service: Service) -> None:
     report = await service.api.services.ledger.audit()
     assert report.clean, report.findings
+
+
+async def raised(
+    service: Service, shares: tuple[float, ...], slug: str, noise: str, dimension: int, kind: dict[str, Any]
+) -> tuple[dict[float, int], float]:
+    """What other people are charged who are asked for these shares, as `charged`, and the predicted error."""
+    await service.study(slug=slug, lower=0, upper=120, dimension=dimension, **TERMS[noise])
+    for epsilon in EPSILONS:
+        records = [
+            {
+                "subject": f"{slug}-{epsilon}-{place}",
+                "value": value_of(place, dimension),
+                "epsilon": epsilon,
+                "trust": "central",
+            }
+            for place in range(100)
+        ]
+        await service.call("POST", f"/v1/studies/{slug}/contributions/batch", "contribute", json=records)
+    for share in shares:
+        question = question_of({**kind, "share": share, "allow_worse": True})
+        made = await service.call("POST", f"/v1/studies/{slug}/releases", "analyse", json=question)
+        assert made.status_code == 201, made.text
+    return await charged(service, study=slug), made.json()["predicted_error"]
 
 
 @pytest.mark.long
@@ -99,28 +122,18 @@ async def test_ten_steps_charge_to_the_micro_what_one_answer_does(
     total = "mu2_max_total" if noise == "gaussian" else "epsilon_max_total"
     assert round(answers[-1][total] * 1e6) == max(steps.values())
     await clean(service)
-    # One answer at share 1 to people like these.
-    await service.study(slug="once", lower=0, upper=120, dimension=dimension, **TERMS[noise])
-    for epsilon in EPSILONS:
-        records = [
-            {
-                "subject": f"q{epsilon}-{place}",
-                "value": value_of(place, dimension),
-                "epsilon": epsilon,
-                "trust": "central",
-            }
-            for place in range(100)
-        ]
-        await service.call("POST", "/v1/studies/once/contributions/batch", "contribute", json=records)
-    question = question_of({**kind, "share": 1, "fresh": True, "allow_worse": True})
-    once = await service.call("POST", "/v1/studies/once/releases", "analyse", json=question)
-    assert once.status_code == 201, once.text
-    shown = await service.call("GET", f"/v1/releases/{once.json()['id']}", "admin")
-    assert steps == {
-        round(one["offered"], 3): round((one.get("mu2") or one["epsilon"]) * 1e6)
-        for one in shown.json()["charges"]
-    }
-    assert answers[-1]["predicted_error"] == pytest.approx(once.json()["predicted_error"], rel=1e-4)
+    # One answer at share 1 to people like these, and one at .1 that is raised to 1 at once: the weights of
+    # a mean are made for the share that a question begins with.
+    once, fresh = await raised(service, (1,), "once", noise, dimension, kind)
+    twice, risen = await raised(service, (0.1, 1), "twice", noise, dimension, kind)
+    assert steps == twice
+    assert errors[-1] == pytest.approx(risen, rel=1e-4)
+    assert all(once[offered] <= steps[offered] for offered in once)
+    if dimension == 1 or noise == "gaussian":
+        assert steps == once
+        assert errors[-1] == pytest.approx(fresh, rel=1e-4)
+    else:
+        assert fresh < errors[-1] < 1.2 * fresh
 
 
 async def test_what_stands_is_answered_for_nothing_and_without_a_share_it_rises(service: Service) -> None:

@@ -52,7 +52,10 @@ async def test_a_histogram_and_the_distribution_are_one_release_at_the_price_of_
     assert histogram["epsilon_max"] == 0.5
     assert await spent(service, study, "p7") == 0.5
     secret = bool(terms)
-    assert ("people" in histogram) == ("assumption" in histogram) == (not secret)
+    assert ("people" in histogram) == ("about" not in histogram) == (not secret)
+    # Of a secret study all who are asked weigh the same: that assumes nothing of them.
+    whatever = "holds however privacy and values go together"
+    assert (histogram["assumption"] == distribution["assumption"] == whatever) == secret
     assert ("noisy_count" in histogram) == secret
 
 

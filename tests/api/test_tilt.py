@@ -134,6 +134,8 @@ async def test_more_people_saturate_with_a_tilt(service: Service) -> None:
     points = {}
     for tilt in (0, 0.3):
         study = await crowded(service, slug=f"tilt-{tilt * 10:.0f}", tilt=tilt)
+        # Without a tilt 5 is below the point, for weights that are made for the first share, and 10 above.
+        await service.contribute(study, f"{study}-most", epsilon=10)
         path = f"/v1/studies/{study}/saturation"
         points[tilt] = (await service.call("GET", path, "analyse")).json()["epsilon"]
     assert points[0.3] < points[0]

@@ -73,7 +73,7 @@ async def test_it_is_shown_as_it_was_declared(service: Service):
     shown = (await service.call("GET", f"/v1/studies/{study}", "analyse")).json()
     assert shown["dimension"] == 5
     assert list(shown["measures"]) == list(MEASURES)
-    assert shown["measures"]["place"] == {**PLACE, "choices": []}
+    assert shown["measures"]["place"] == {**PLACE, "choices": [], "step": 2 / 2**30}
     assert shown["measures"]["age"]["dimension"] == 1
 
 

@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterator, Mapping, Set
 from typing import Literal
 
-from dither.device.texts import NOT_COMPOSED, is_composed
-
 Decimals = Literal[".", ","]
 """What stands before the decimals of a number in text."""
 
@@ -106,8 +104,6 @@ def check_subject_cell(text: str) -> None:
         raise NotAnId(
             "looks like a whole number that a table made a decimal one (7.0, 1.2E+11); keep ids as text there"
         )
-    if not is_composed(text):
-        raise NotAnId(NOT_COMPOSED)
 
 
 class Marks:

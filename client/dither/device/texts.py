@@ -7,8 +7,6 @@ from unicodedata import normalize
 MAX_SUBJECT_LENGTH = 256
 """Characters of the id of a person."""
 
-NOT_COMPOSED = "has letters with their accents apart, which makes another id: write it in Unicode's NFC"
-
 _NOT_PLAIN = re.compile("[\0\ud800-\udfff]")
 
 
@@ -26,12 +24,9 @@ def subject_fault(subject: str) -> str | None:
         return "cannot be part of an address"
     if _NOT_PLAIN.search(subject) is not None:
         return "is not plain Unicode text"
-    return None if is_composed(subject) else NOT_COMPOSED
-
-
-def is_composed(text: str) -> bool:
-    """Whether a text has the letters that other spellings of it are brought to (Unicode's NFC)."""
-    return text.isascii() or normalize("NFC", text) == text
+    if subject.isascii() or normalize("NFC", subject) == subject:
+        return None
+    return "has letters with their accents apart, which makes another id: write it in Unicode's NFC"
 
 
 def spelled(text: str, known: Iterable[str]) -> str | None:
