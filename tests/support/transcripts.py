@@ -84,7 +84,7 @@ def fix_answers(monkeypatch: pytest.MonkeyPatch) -> None:
         return [7_000_000 * (place % 5 + 1) for place in range(cells)]
 
     monkeypatch.setattr(planning, "noisy", noisy)
-    monkeypatch.setattr(coordinates.CoordinatesPlan, "noisy", noisy)
+    monkeypatch.setattr(coordinates.CoordinatesPlan, "noisy", lambda plan, sums: (noisy(plan, sums), ()))
     monkeypatch.setattr(
         covariances.CovariancePlan,
         "noisy",
