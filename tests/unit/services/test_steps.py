@@ -13,7 +13,7 @@ from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted
 from app.core.grid import GRID_SIZE
 from app.core.study import Trust
-from app.estimators.interface import UNIT_SCALE, NotApplicable
+from app.estimators.interface import UNIT_SCALE, NoContributions, NotApplicable
 from app.mechanisms.laplace import MAX_SCALE
 from app.services.statistics import whole_plans
 from app.services.statistics.piece_noise import step_scale
@@ -310,7 +310,7 @@ def test_who_cannot_pay_closes_the_piece_and_the_others_go_on_in_another():
     assert [member.cohort_id for member in history.pieces[2].members] == [1]
     assert history.charged() == {1: MICRO, 2: MICRO // 2}
     assert history.steps[-1].left_out == 2_000
-    with pytest.raises(BudgetExhausted):
+    with pytest.raises(NoContributions):
         History().plan(MICRO)
 
 
