@@ -24,8 +24,10 @@ from app.core.piece import Piece
 from app.core.study import Currency, Relation
 from app.mechanisms.entropy import system_bits
 from app.mechanisms.refined_gaussian import more_gaussian, part_sigma
+from app.services.statistics import whole_plans
 from app.services.statistics.piece_noise import NOISES
 from app.services.statistics.steps import Step, take
+from app.services.statistics.whole_plans import planned_share
 from tests.statistical import Z
 from tests.statistical.test_steps import COHORTS, STUDY, charged, steps_to
 
@@ -71,11 +73,18 @@ def verdict(samples: list[float]) -> bool:
     return abs(float(squares.mean()) - 1) <= Z * math.sqrt(2 / squares.size)
 
 
+def whole_of(first: int, **asked: str) -> list[Step]:
+    """One answer at share 1 with the weights of steps that begin with another share."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(whole_plans, "planned_share", lambda _: planned_share(first))
+        return steps_to(MICRO, study=GAUSSIAN, **asked)
+
+
 @pytest.mark.parametrize("estimator", ["uniform", "adpm", "optimal"])
 @pytest.mark.parametrize("shares", [UNEVEN, tuple(MICRO * tenth // 10 for tenth in range(1, 11))])
 def test_steps_charge_what_one_whole_answer_does(estimator: str, shares: tuple[int, ...]) -> None:
     chain = steps_to(*shares, study=GAUSSIAN, estimator=estimator)
-    assert charged(chain) == charged(steps_to(MICRO, study=GAUSSIAN, estimator=estimator))
+    assert charged(chain) == charged(whole_of(shares[0], estimator=estimator))
     assert len(chain[-1].pieces) == 1
     (piece,) = chain[-1].pieces
     # By the closed form: mu^2 = D^2 / (sigma^2 - 9), of an offer that is used but for the rounding.
@@ -89,8 +98,8 @@ def test_steps_charge_what_one_whole_answer_does(estimator: str, shares: tuple[i
 
 
 def test_the_last_step_says_the_error_of_one_answer(tenths: list[Step], uneven: list[Step]) -> None:
-    (once,) = steps_to(MICRO, study=GAUSSIAN)
-    for chain in (tenths, uneven):
+    for chain, first in ((tenths, MICRO // 10), (uneven, UNEVEN[0])):
+        (once,) = whole_of(first)
         assert chain[-1].plan.predicted_error == pytest.approx(once.plan.predicted_error, rel=1e-12)
 
 
