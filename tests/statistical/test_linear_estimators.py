@@ -61,9 +61,9 @@ def test_errors_are_as_large_as_predicted(source, profile):
     square is at most sqrt(5 / runs) of it: 0.6 % of it at 140,000 runs, Z of that are 3.4 %."""
     estimator, groups = PROFILES[profile]
     plan = estimator.plan(groups, replace_one(groups))
-    _, errors = simulate(source, groups, plan)
-    ratio = float(np.mean(errors**2)) / plan.predicted_error**2
-    assert abs(ratio - 1) < Z * math.sqrt(5 / RUNS)
+    both = simulate(source, groups, plan)
+    for errors, predicted in zip(both, (plan.predicted_error, plan.population_error), strict=True):
+        assert abs(float(np.mean(errors**2)) / predicted**2 - 1) < Z * math.sqrt(5 / RUNS)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -71,7 +71,7 @@ def test_control_a_prediction_without_its_noise_is_caught(source, profile):
     estimator, groups = PROFILES[profile]
     plan = estimator.plan(groups, replace_one(groups))
     mass = sum(w * g.count for w, g in zip(plan.queries[0].sum_weights, groups, strict=True))
-    wrong = plan.predicted_error**2 - 2 * (UNIT_SCALE / GRID_SIZE / mass) ** 2
+    wrong = plan.population_error**2 - 2 * (UNIT_SCALE / GRID_SIZE / mass) ** 2
     _, errors = simulate(source, groups, plan)
     assert abs(float(np.mean(errors**2)) / wrong - 1) > Z * math.sqrt(5 / RUNS)
 
@@ -148,7 +148,7 @@ def kvh_runs():
         assert plan.noise == DiscreteLaplace(scales=(UNIT_SCALE,))
         conclusion = plan.conclude([weight * total * GRID_SIZE + int(central_noise[run])])
         truth = (total + float(values.sum()) / GRID_SIZE) / (CENTRAL + LOCAL)
-        outcomes.append((conclusion, truth, estimated_variance(groups[1:]), plan.predicted_error))
+        outcomes.append((conclusion, truth, estimated_variance(groups[1:]), plan.population_error))
         assert groups[1].trust is Trust.LOCAL
     return outcomes
 

@@ -79,7 +79,7 @@ def test_errors_are_as_large_as_predicted(setting):
     parts, outcomes = setting
     found = max(mean_square(runs, p) for p, runs in outcomes.items())
     assert TOLERANCE < 0.03 or on_production_entropy()
-    assert abs(found / parts.plan.predicted_error**2 - 1) < TOLERANCE
+    assert abs(found / parts.plan.population_error**2 - 1) < TOLERANCE
 
 
 def test_control_a_prediction_that_is_5_percent_off_is_caught(setting):
@@ -87,7 +87,7 @@ def test_control_a_prediction_that_is_5_percent_off_is_caught(setting):
     found = max(mean_square(runs, p) for p, runs in outcomes.items())
     for factor in (0.95, 1.05):
         if not on_production_entropy():
-            assert abs(found / (factor * parts.plan.predicted_error**2) - 1) > 0.75 * TOLERANCE
+            assert abs(found / (factor * parts.plan.population_error**2) - 1) > 0.75 * TOLERANCE
 
 
 def test_intervals_cover_at_least_95_percent_and_exact_ones_95(setting):
@@ -172,7 +172,7 @@ def test_duchi_reports_err_as_predicted_and_are_covered(epsilon):
     reach = (math.exp(epsilon) + 1) / (math.exp(epsilon) - 1) / 2
     answers = 0.5 + reach * (2 * source.people.binomial(count, 0.5, RUNS) / count - 1)
     found = float(np.mean((answers - 0.5) ** 2))
-    assert abs(found / plan.predicted_error**2 - 1) < TOLERANCE
+    assert abs(found / plan.population_error**2 - 1) < TOLERANCE
     margin = plan.conclude([0]).population_interval.upper - 0.5
     covered = float(np.mean(np.abs(answers - 0.5) <= margin))
     assert covered > 0.95 - Z * math.sqrt(0.05 * 0.95 / RUNS)
