@@ -18,7 +18,9 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE, square
 from app.core.study import Currency, Relation, StudyDefinition, Trust
+from app.services.shapes import coordinates
 from app.services.statistics.questions import Ask
+from app.services.statistics.whole_plans import planned_share
 from tests.statistical import Z
 from tests.support.shape_chains import ShapeChain
 
@@ -119,7 +121,10 @@ def test_ten_tenths_charge_what_one_does_and_leave_its_noise(currency: Currency,
     counts = COUNTS if dimension == 1 else SUMS
     for share in TENTHS:
         tenths.step(share, COHORTS, counts)
-    whole.step(MICRO, COHORTS, counts)
+    # With the same weights: those of the first step.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coordinates, "planned_share", lambda _: planned_share(TENTHS[0]))
+        whole.step(MICRO, COHORTS, counts)
     assert tenths.spent == whole.spent
     assert verdict([left for _ in range(CHAINS) for left in noises(currency, TENTHS, dimension)], currency)
 

@@ -17,8 +17,10 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.piece import LastStep, Piece
 from app.core.study import Relation, StudyDefinition, Trust
+from app.services.statistics import whole_plans
 from app.services.statistics.questions import Ask, resolve
 from app.services.statistics.steps import Step, plan_step, take
+from app.services.statistics.whole_plans import planned_share
 from tests.statistical import Z
 
 pytestmark = pytest.mark.statistical
@@ -113,7 +115,10 @@ def tenths() -> list[Step]:
 
 
 def test_ten_tenths_charge_what_one_whole_answer_does(tenths: list[Step]) -> None:
-    assert charged(tenths) == charged(steps_to(MICRO))
+    # With the same weights: those of the first step.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(whole_plans, "planned_share", lambda _: planned_share(MICRO // 10))
+        assert charged(tenths) == charged(steps_to(MICRO))
     assert len(tenths[-1].pieces) == 1
 
 

@@ -1,6 +1,6 @@
 """Steps of a question's shares: who pays what, over histories of people who come and go."""
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil
@@ -161,6 +161,14 @@ def crowd(*epsilons, study=STUDY, estimator="adpm", people=2_000):
     return history
 
 
+@contextmanager
+def weights_of(first):
+    """All weights are planned as those of a question that begins with this share."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(whole_plans, "planned_share", lambda _: planned_share(first))
+        yield
+
+
 @pytest.mark.parametrize(("study", "estimator"), QUESTIONS)
 @given(
     epsilons=st.lists(st.integers(MICRO // 50, 4 * MICRO), min_size=1, max_size=4),
@@ -171,11 +179,10 @@ def test_any_steps_charge_to_the_micro_what_one_answer_at_the_last_share_does(
     study, estimator, epsilons, shares
 ):
     steps, once = (crowd(*epsilons, study=study, estimator=estimator) for _ in range(2))
-    for share in shares:
-        steps.ask(share)
-    # Its weights are those of the first step.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(whole_plans, "planned_share", lambda _: planned_share(shares[0]))
+    # With the same weights: those of the first step.
+    with weights_of(shares[0]):
+        for share in shares:
+            steps.ask(share)
         once.ask(shares[-1])
     assert steps.charged() == once.charged()
     (piece,), (whole,) = steps.pieces.values(), once.pieces.values()
@@ -231,17 +238,19 @@ def test_a_piece_that_lost_a_person_is_frozen_and_its_people_pay_for_what_is_lef
 def test_steps_after_a_person_left_charge_those_who_stay_what_they_charge_where_all_stay(study):
     """And the last answer is as good as the one of a single step after that person left."""
     stepwise, at_once, all_stay = (crowd(MICRO, MICRO // 3, study=study) for _ in range(3))
-    for history in (stepwise, at_once, all_stay):
-        history.ask(MICRO // 5)
-    for history in (stepwise, at_once):
-        history.leave(1)
-    for tenth in range(3, 11):
-        stepwise.ask(tenth * MICRO // 10)
-        all_stay.ask(tenth * MICRO // 10)
-        for cohort, paid in all_stay.charged().items():
-            # What the first piece rounded up is taken off the weights in the second one.
-            assert paid * (1 - 1e-4) <= stepwise.charged()[cohort] <= paid
-    at_once.ask(MICRO)
+    # With the same weights in every piece: a piece that begins later is planned for its own share.
+    with weights_of(MICRO // 5):
+        for history in (stepwise, at_once, all_stay):
+            history.ask(MICRO // 5)
+        for history in (stepwise, at_once):
+            history.leave(1)
+        for tenth in range(3, 11):
+            stepwise.ask(tenth * MICRO // 10)
+            all_stay.ask(tenth * MICRO // 10)
+            for cohort, paid in all_stay.charged().items():
+                # What the first piece rounded up is taken off the weights in the second one.
+                assert paid * (1 - 1e-4) <= stepwise.charged()[cohort] <= paid
+        at_once.ask(MICRO)
     assert stepwise.charged() == pytest.approx(at_once.charged(), rel=1e-4)
     widths = [history.steps[-1].plan.interval_width() for history in (stepwise, at_once)]
     assert widths[0] == pytest.approx(widths[1], rel=1e-3)
