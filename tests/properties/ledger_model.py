@@ -22,6 +22,7 @@ OK, CREATED, UNCHANGED, REPLACED = "ok", "created", "unchanged", "replaced"
 EXISTS, EXHAUSTED, BELOW_SPENT = "contribution_exists", "budget_exhausted", "epsilon_below_spent"
 NOT_FOUND, BELOW_RESERVED, KEY_REUSED = "not_found", "budget_below_reserved", "idempotency_key_reused"
 NOT_APPLICABLE = "estimator_not_applicable"
+NO_CONTRIBUTIONS = "no_contributions"
 NO_GAIN = "no_gain"
 AFTER_SPENDING, FORGED = "report_after_spending", "invalid_request"
 
@@ -334,6 +335,8 @@ class Model:
         }
         public, span = study.relation is Relation.REPLACE_ONE, float(study.upper - study.lower)
         resolved = resolve(study, ask)
+        if public and not there:
+            return NO_CONTRIBUTIONS
         if public and not question.fresh:
             former = self.chains.get((question.study, ask.estimator))
             raised = began.chains.get((question.study, ask.estimator))
@@ -356,10 +359,15 @@ class Model:
                 )
                 return (taken.prices, past, chain) if self._is_gain(question, past) else NO_GAIN
         cap = resolved.cap
+        # In secret studies who offers less than the level pays nothing, and no one more than for it.
+        level = resolved.level
         offers = {
-            name: min(line.epsilon * resolved.share // MICRO, line.epsilon if cap is None else cap)
+            name: min(
+                (line.epsilon if level is None else min(line.epsilon, level.top)) * resolved.share // MICRO,
+                line.epsilon if cap is None else cap,
+            )
             for name, line in there.items()
-            if line.trust is Trust.CENTRAL
+            if line.trust is Trust.CENTRAL and (level is None or line.epsilon >= level.floor)
         }
         paying = {name: offer for name, offer in offers.items() if 0 < offer <= there[name].remaining}
         past = Past(self.releases, ask, resolved.share, span, len(there), left_out=len(offers) - len(paying))

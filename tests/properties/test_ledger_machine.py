@@ -91,13 +91,17 @@ MEAN_ASKS = (
     Ask(estimator="threshold", share=MICRO // 4),
     Ask(share=MICRO // 7),
 )
+LEAST = MICRO // 2
+"""What people offer at least whom questions to the secret study are about."""
+
 ASKS = {
     **dict.fromkeys(STUDIES, MEAN_ASKS),
     "secret": (
-        *(Ask(estimator="transformed", share=MICRO // part) for part in (1, 2, 3, 4)),
-        Ask(estimator="transformed", epsilon=MICRO // 20),
-        Ask(share=MICRO // 5),
-        Ask(estimator="hourglass", share=MICRO // 5),
+        # The level is named: what the service chooses depends on noisy numbers.
+        *(Ask(estimator="transformed", share=MICRO // part, least_epsilon=LEAST) for part in (1, 2, 3, 4)),
+        Ask(estimator="transformed", epsilon=MICRO // 20, least_epsilon=LEAST),
+        Ask(share=MICRO // 5, least_epsilon=LEAST),
+        Ask(estimator="hourglass", share=MICRO // 5, least_epsilon=LEAST),
     ),
 }
 
