@@ -25,7 +25,7 @@ LATER = 100
 
 def question(number: int) -> dict[str, object]:
     """Means whose share rises, and histograms; most of them have been given that share by all."""
-    share = min(1.0, 0.1 + number // 10 * 0.1)
+    share = min(0.45, 0.05 + number // 10 * 0.05)  # Of both together no one pays more than they offered.
     if number % 4 == 3:
         return {"statistic": "histogram", "bins": 4, "share": share, "allow_worse": True}
     return {"share": share, "allow_worse": True}
