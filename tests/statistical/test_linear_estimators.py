@@ -62,6 +62,7 @@ def test_errors_are_as_large_as_predicted(source, profile):
     estimator, groups = PROFILES[profile]
     plan = estimator.plan(groups, replace_one(groups))
     both = simulate(source, groups, plan)
+    assert plan.population_error is not None
     for errors, predicted in zip(both, (plan.predicted_error, plan.population_error), strict=True):
         assert abs(float(np.mean(errors**2)) / predicted**2 - 1) < Z * math.sqrt(5 / RUNS)
 
@@ -71,6 +72,7 @@ def test_control_a_prediction_without_its_noise_is_caught(source, profile):
     estimator, groups = PROFILES[profile]
     plan = estimator.plan(groups, replace_one(groups))
     mass = sum(w * g.count for w, g in zip(plan.queries[0].sum_weights, groups, strict=True))
+    assert plan.population_error is not None
     wrong = plan.population_error**2 - 2 * (UNIT_SCALE / GRID_SIZE / mass) ** 2
     _, errors = simulate(source, groups, plan)
     assert abs(float(np.mean(errors**2)) / wrong - 1) > Z * math.sqrt(5 / RUNS)

@@ -172,6 +172,7 @@ def test_duchi_reports_err_as_predicted_and_are_covered(epsilon):
     reach = (math.exp(epsilon) + 1) / (math.exp(epsilon) - 1) / 2
     answers = 0.5 + reach * (2 * source.people.binomial(count, 0.5, RUNS) / count - 1)
     found = float(np.mean((answers - 0.5) ** 2))
+    assert plan.population_error is not None
     assert abs(found / plan.population_error**2 - 1) < TOLERANCE
     margin = plan.conclude([0]).population_interval.upper - 0.5
     covered = float(np.mean(np.abs(answers - 0.5) <= margin))

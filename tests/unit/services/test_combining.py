@@ -102,6 +102,7 @@ def test_intervals_cover_also_after_people_have_left_and_come(study: StudyDefini
         missed_by_half += not abs(found.conclusion.estimate - truth) <= half
         # About these people, and about others like them.
         errors[number] = found.conclusion.estimate - truth, found.conclusion.estimate - 0.5
+        assert found.plan.population_error is not None
         stated = found.plan.predicted_error, found.plan.population_error
     assert missed <= 27
     assert missed_by_half > 27
