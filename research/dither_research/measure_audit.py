@@ -155,48 +155,43 @@ def _coordinates_subject(study: StudyDefinition, *, part: int = 1) -> Subject:
     """A person whose coordinates all move from one end to the other; or comes, all of them at one end.
 
     What is looked at is how much likelier one of both makes all noisy sums together: where the study has
-    labels, those of the person's label and of all people.
+    labels, those of the person's label, off which those of all people are read.
 
     Args:
         study: Of which relation and currency, with or without labels.
         part: Of which part of the price the claim is; above 1 that is the planted bug. With two coordinates
-            half of it is that of one of them, and with labels that of all people's sums alone.
+            half of it is that of one of them.
     """
     secret, labels = study.relation is Relation.ADD_REMOVE_ONE, bool(study.attributes)
-    offer = (4 if labels else 2) * MICRO
+    offer = 2 * MICRO
     study = replace(study, dimension=DIMENSION)
     ask = Ask(by="region" if labels else "", share=MICRO, tilt=None if secret else 0)
     question = resolve_shape(study, ask)
     others = cohort_of(PERSON + 1, offer, [0] * MANY, segment=1)
 
-    def one(*values: int) -> tuple[list[CoordinatesPlan], Mapping[int, Sequence[int]]]:
-        """The plans for many people at the lower end and no person or one, and what people add up to."""
+    def one(*values: int) -> tuple[CoordinatesPlan, Mapping[int, Sequence[int]]]:
+        """The plan for many people at the lower end and no person or one, and what people add up to."""
         person = cohort_of(PERSON, offer, [*values, *[0] * MANY])
         sums = {
             one.id: (one.count, *[one.total] * DIMENSION, *[one.total_squares] * DIMENSION)
             for one in (person, others)
         }
         if not labels:
-            return [CoordinatesPlan.of_crowd(study, question, ShapeCrowd.of([person], question))], sums
-        made = LabelsPlan.of(study, question, [person, others])
-        both = (made.whole, made.labels[0].plan)
-        return [plan for plan in both if isinstance(plan, CoordinatesPlan)], sums
+            return CoordinatesPlan.of_crowd(study, question, ShapeCrowd.of([person], question)), sums
+        plan = LabelsPlan.of(study, question, [person, others]).labels[0].plan
+        assert isinstance(plan, CoordinatesPlan)
+        return plan, sums
 
     neighbors = one() if secret else one(0), one(GRID_SIZE)
-    exact = [[_exact(plan, sums) for plan in plans] for plans, sums in neighbors]
+    exact = [_exact(plan, sums) for plan, sums in neighbors]
 
     def drawn(neighbor: int, draws: int) -> Cells:
-        plans, sums = neighbors[neighbor]
-        likelier = np.zeros(draws)
-        for plan, first, second in zip(plans, *exact, strict=True):
-            made = [plan.noisy(sums) for _ in range(draws)]
-            likelier += _likelier(plan.noise, made, first, second)
+        plan, sums = neighbors[neighbor]
+        likelier = _likelier(plan.noise, [plan.noisy(sums)[0] for _ in range(draws)], *exact)
         found: Cells = np.digitize(likelier, LIKELIER)
         return found
 
-    paid = sum(
-        charge.epsilon for plan in neighbors[1][0] for charge in plan.charges() if charge.cohort_id == PERSON
-    )
+    (paid,) = (charge.epsilon for charge in neighbors[1][0].charges() if charge.cohort_id == PERSON)
     name = f"mean of {DIMENSION} coordinates{' by region' if labels else ''}, {study.noise}"
     name += ", secret number of people" if secret else ""
     return _of_part(name, study, paid, part, drawn, effort=0.8 if part == 2 else 0.4)

@@ -114,7 +114,8 @@ async def read_only(service: Service) -> AsyncIterator[None]:
         await connection.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
         await connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            "WHERE datname = current_database() AND pid <> pg_backend_pid() "
+            "AND backend_type = 'client backend'"
         )
         yield
     finally:

@@ -359,7 +359,9 @@ class Model:
                 )
                 return (taken.prices, past, chain) if self._is_gain(question, past) else NO_GAIN
         cap = resolved.cap
-        # In secret studies who offers less than the level pays nothing, and no one more than for it.
+        # In secret studies who offers less than the level pays nothing, and no one more than for it. No noisy
+        # number chooses it: the questions state a number of people.
+        resolved = resolved.leveled(study, ())
         level = resolved.level
         offers = {
             name: min(

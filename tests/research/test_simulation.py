@@ -12,7 +12,15 @@ from app.mechanisms.hourglass import hourglass, hourglass_moments
 from dither_research.baselines.sampling import inclusion_of
 from dither_research.people import Bernoulli, Beta, central, draw_sample, draw_sums, public
 from dither_research.seeded import draw_noise, random_bits, seeded
-from dither_research.simulation import average, moments, plan_of, query_values, reading, simulate
+from dither_research.simulation import (
+    average,
+    moments,
+    plan_of,
+    query_values,
+    reading,
+    simulate,
+    square_error_of,
+)
 from dither_research.staircase import staircase, staircase_variance
 from tests.statistical import Z
 
@@ -113,7 +121,7 @@ def test_simulated_errors_are_the_exact_ones(name, law):
         measured - law.variance / people, abs=Z * (error + law.variance / people / 50)
     )
     if isinstance(law, Bernoulli):
-        assert exact == pytest.approx(plan.predicted_error**2, rel=1e-9)
+        assert exact == pytest.approx(square_error_of(plan), rel=1e-9)
 
 
 def test_control_the_error_of_another_plan_is_told_apart():

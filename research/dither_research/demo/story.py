@@ -205,7 +205,7 @@ def show_exhaustion(analyst: httpx.Client, contributor: httpx.Client, study: Sur
         f"{subject} spent nothing on that refusal: no answer gets worse by accident. "
         "Who wants it worse has to say so.\n"
     )
-    worse = question | {"allow_worse": True}
+    worse = question | {"estimator": "uniform", "allow_worse": True}
     _ask_until(analyst, contributor, study, worse, refusal="budget_exhausted", made=made)
 
 
