@@ -1,12 +1,24 @@
 """Answers as they are printed."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
-from dither import Bin, ChoiceShare, Coordinate, FoundRange, Interval, LabelAnswer, Release
+from dither import (
+    Bin,
+    ChoiceShare,
+    Coordinate,
+    Count,
+    FoundRange,
+    Interval,
+    LabelAnswer,
+    Quartile,
+    Release,
+    Statistic,
+)
 
 from app.cli.common import console, print_details, print_table, show
-from app.core.numbers import headline
+from app.core.numbers import Headline, headline
 from app.web.documents.release import error_of
 
 T = TypeVar("T")
@@ -22,12 +34,12 @@ def show_release(found: Release) -> None:
             named.append("drawn to the whole")
         if any(one.outside_at_most is not None for one in found.groups):
             named.append("outside at most")
-        print_table([_label(one, found.by or "") for one in found.groups], {name: name for name in named})
+        print_table([_label(one, found) for one in found.groups], {name: name for name in named})
     parts = (
         _parts(found, lambda of: of.bins, _bin),
         _parts(found, lambda of: of.choices, _choice),
         _parts(found, _described, lambda row: row),
-        _parts(found, lambda of: of.coordinates, _coordinate),
+        _parts(found, lambda of: of.coordinates, partial(_coordinate, found.statistic)),
     )
     for shown in parts:
         if shown:
@@ -41,7 +53,7 @@ def show_release(found: Release) -> None:
             found.interval
         ),
         f"{found.statistic} of the population": interval_text(found.population_interval),
-        "standard deviation": spread and spread.estimate,
+        "standard deviation": spread and _shown(spread, "sd").estimate,
         "standard deviation of these people": spread and interval_text(spread.interval),
         "standard deviation of the population": spread and interval_text(spread.population_interval),
         "range found": found.range and _range(found.range),
@@ -87,17 +99,17 @@ def _described(found: Release | LabelAnswer) -> list[dict[str, object]]:
     """Count, mean, standard deviation and quartiles, a row each; none of another answer."""
     if found.quartiles is None:
         return []
-    rows: list[tuple[str, float, Interval, Interval | None]] = []
+    rows: list[tuple[str, str, Interval, Interval | None]] = []
     if found.count is not None:
-        rows.append(("count", found.count.estimate, found.count.interval, None))
-    for name, one in (("mean", found.mean), ("standard deviation", found.sd)):
+        rows.append(("count", _shown(found.count).estimate, found.count.interval, None))
+    for name, one, statistic in (("mean", found.mean, "mean"), ("standard deviation", found.sd, "sd")):
         if one is not None:
-            rows.append((name, one.estimate, one.interval, one.population_interval))
-    rows += [(f"quantile {one.q:g}", one.estimate, one.interval, None) for one in found.quartiles]
+            rows.append((name, _shown(one, statistic).estimate, one.interval, one.population_interval))
+    rows += [(f"quantile {one.q:g}", _shown(one).estimate, one.interval, None) for one in found.quartiles]
     return [
         {
             "name": name,
-            "estimate": headline(estimate, these.lower, these.upper)[0],
+            "estimate": estimate,
             "these people": _ends(these),
             "population": "" if population is None else _ends(population),
         }
@@ -117,12 +129,12 @@ def _choice(one: ChoiceShare) -> dict[str, object]:
     return {"choice": one.choice, **_share_of(one, "all choices together")}
 
 
-def _coordinate(one: Coordinate) -> dict[str, object]:
+def _coordinate(statistic: str, one: Coordinate) -> dict[str, object]:
     together = {} if one.simultaneous is None else {"all coordinates together": _ends(one.simultaneous)}
-    spread = {} if one.sd is None else {"standard deviation": f"{one.sd.estimate:.6g}"}
+    spread = {} if one.sd is None else {"standard deviation": _shown(one.sd, "sd").estimate}
     return {
         "coordinate": one.coordinate,
-        "estimate": headline(one.estimate, one.interval.lower, one.interval.upper)[0],
+        "estimate": _shown(one, statistic).estimate,
         "these people": _ends(one.interval),
         "population": _ends(one.population_interval),
         **together,
@@ -146,7 +158,11 @@ def _headline(found: Release) -> str | None:
     """The estimate with its interval, no more exact than that."""
     if found.estimate is None or found.interval is None:
         return None if found.estimate is None else show(found.estimate)
-    return "{} ({} to {})".format(*headline(found.estimate, found.interval.lower, found.interval.upper))
+    return headline(found.estimate, found.interval.lower, found.interval.upper, found.statistic).in_words
+
+
+def _shown(one: Statistic | Count | Quartile | Coordinate, statistic: str = "") -> Headline:
+    return headline(one.estimate, one.interval.lower, one.interval.upper, statistic)
 
 
 def _range(found: FoundRange) -> str:
@@ -170,11 +186,14 @@ def interval_text(interval: Interval | None) -> str | None:
     return f"{interval.lower:.6g} to {interval.upper:.6g} ({interval.level:.0%} interval)"
 
 
-def _label(one: LabelAnswer, by: str) -> dict[str, object]:
+def _label(one: LabelAnswer, found: Release) -> dict[str, object]:
+    estimate: object = one.estimate
+    if found.statistic in ("variance", "sd") and one.estimate is not None and one.interval is not None:
+        estimate = headline(one.estimate, one.interval.lower, one.interval.upper, found.statistic).estimate
     return {
-        "label": one.where[by],
+        "label": one.where[found.by or ""],
         "people": one.people if one.noisy_count is None else _counted(one, one.noisy_count),
-        "estimate": one.estimate,
+        "estimate": estimate,
         "these people": interval_text(one.interval),
         "population": interval_text(one.population_interval),
         "all labels together": interval_text(one.simultaneous),

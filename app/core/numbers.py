@@ -55,12 +55,21 @@ _MORE_DIGITS = 3
 """How many digits beyond two of its interval an estimate may have, to lie in it."""
 
 
+_AT_MOST = "at most "
+_SPREADS = ("variance", "sd")
+
+
 class Headline(NamedTuple):
     """An estimate and its interval as text, no more exact than the interval."""
 
     estimate: str
     lower: str
     upper: str
+
+    @property
+    def in_words(self) -> str:
+        """Estimate and interval; an estimate that is a bound is all of it."""
+        return self.estimate if self.estimate.startswith(_AT_MOST) else "{} ({} to {})".format(*self)
 
 
 def margin(half: float) -> str:
@@ -77,11 +86,12 @@ def margin(half: float) -> str:
     return f"{exact + 0:,.{max(0, -place)}f}"
 
 
-def headline(estimate: float, lower: float, upper: float) -> Headline:
+def headline(estimate: float, lower: float, upper: float, statistic: str = "") -> Headline:
     """Round an estimate and its interval to two digits of half the interval's width, the interval outwards.
 
     Where that takes an estimate out of an interval that is far longer on one side, up to three more digits
-    keep it inside.
+    keep it inside. A variance or sd whose interval begins at 0 is no more than "at most" the other end: noise
+    as large as it hides it.
 
     >>> headline(33.0142, 29.13, 36.92)
     Headline(estimate='33.0', lower='29.1', upper='37.0')
@@ -89,7 +99,12 @@ def headline(estimate: float, lower: float, upper: float) -> Headline:
     '51,200'
     >>> headline(79.6, 76.7, 826_445.4)
     Headline(estimate='100', lower='0', upper='826,500')
+    >>> headline(1203.4, 0.0, 3497.2, "sd").in_words
+    'at most 3,500'
     """
+    if statistic in _SPREADS and lower <= 0 < upper:
+        shown = headline(estimate, lower, upper)
+        return shown._replace(estimate=_AT_MOST + shown.upper)
     half = (upper - lower) / 2
     if half <= 0:
         return Headline(*(f"{value:,.10g}" for value in (estimate, lower, upper)))

@@ -165,7 +165,7 @@ def _side_by_side(
             if one.together is not None:
                 drawn.append(reach("reach together", at, up(one.together.lower), up(one.together.upper)))
             drawn.append(
-                estimate(at, one.value, one.interval.lower, one.interval.upper, _said(one), up, shown)
+                estimate(at, one.value, one.interval.lower, one.interval.upper, _said(one, y), up, shown)
             )
             if one.drawn is not None:
                 drawn.append(f'<circle class="step ahead" cx="{beside:.1f}" cy="{up(one.drawn):.1f}" r="4"/>')
@@ -180,6 +180,6 @@ def _side_by_side(
     )
 
 
-def _said(one: _Point) -> str:
-    said = headline(one.value, one.interval.lower, one.interval.upper)
+def _said(one: _Point, statistic: str = "") -> str:
+    said = headline(one.value, one.interval.lower, one.interval.upper, statistic)
     return "{}: {}, 95 %: {} to {}".format(one.name, *said)

@@ -171,7 +171,9 @@ TEMPLATES.filters |= {
     "plain": plain,
     "changes": changes,
     "about": lambda release: about(release.model_dump(include=ABOUT)),
-    "within": lambda value, interval: headline(value, interval.lower, interval.upper),
+    "within": lambda value, interval, statistic="": headline(
+        value, interval.lower, interval.upper, statistic
+    ),
     "margin": margin,
     "because": because,
     "reasons": reasons,

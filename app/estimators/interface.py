@@ -207,7 +207,7 @@ class Statistic:
     """An estimate with its accuracy, in one unit.
 
     Attributes:
-        estimate: Never below 0 for what cannot be.
+        estimate: Never below 0 for what cannot be. A variance is 0 only if its interval is.
         standard_error: Standard deviation of the noise in it, to first order.
         interval: For the dataset: all people with a live contribution.
         population_interval: For the population they were drawn from; wider.

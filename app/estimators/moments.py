@@ -68,6 +68,52 @@ _ROUNDING = 1 / GRID_SIZE
 """The most that squares were rounded down by [range width squared]."""
 
 
+def spread(
+    estimate: float,
+    *,
+    unit: float,
+    error: float,
+    dataset: tuple[float, float],
+    population: tuple[float, float],
+    coverage: Coverage,
+) -> Statistic:
+    """A variance with both of its intervals [data's unit squared].
+
+    Where the interval for the dataset begins at 0, noise hides the variance, and all that is known is that it
+    is at most the other end. An estimate of 0 would say that all values are equal: there it is at least the
+    middle of what the noise's standard error may hide, without noise of what the grid may. That errs by no
+    more than was predicted. The middle of the whole interval would not do: an interval may be as wide as the
+    range where the noise is far below, and its middle, an eighth of the range squared, errs by far more.
+
+    Args:
+        estimate: What is seen, within the interval for the dataset [range width squared].
+        unit: Of the data: the square of the range's width.
+        error: Standard deviation of the noise [range width squared].
+        dataset, population: Ends of the intervals [range width squared].
+        coverage: Of the one for the dataset.
+
+    Privacy: post-processing.
+    """
+    if dataset[0] == 0:
+        estimate = max(estimate, min(error or dataset[1], dataset[1]) / 2)
+
+    def interval(ends: tuple[float, float], coverage: Coverage) -> Interval:
+        lower, upper = ends
+        return Interval(
+            level=LEVEL,
+            lower=unit * min(lower, estimate),
+            upper=unit * max(upper, estimate),
+            coverage=coverage,
+        )
+
+    return Statistic(
+        estimate=unit * estimate,
+        standard_error=unit * error,
+        interval=interval(dataset, coverage),
+        population_interval=interval(population, "worst_case"),
+    )
+
+
 def _kept(variance: float) -> float:
     """The most that a variance is off since values are kept to half a step h: 2 h sd + h^2."""
     return HALF_STEP * (2 * math.sqrt(variance) + HALF_STEP)
@@ -234,22 +280,19 @@ class _Moments:
         # No variance is less than 0 or more than 1/4: what is read off moments is no further from it there.
         moved = min(max(raw, 0.0), WORST_VARIANCE)
 
-        def interval(about: _About, coverage: Coverage) -> Interval:
+        def ends(about: _About) -> tuple[float, float]:
             risk = 1 - LEVEL
             upper = self._upper(mean, moved, about, risk * (1 - MEAN_RISK), risk * MEAN_RISK)
             below, _ = self._errors(mean, upper, about, risk * (1 - MEAN_RISK), risk * MEAN_RISK)
-            return Interval(
-                level=LEVEL,
-                lower=unit * min(max(moved - below - _kept(upper), 0.0), estimate),
-                upper=unit * max(upper, estimate),
-                coverage=coverage,
-            )
+            return min(max(moved - below - _kept(upper), 0.0), estimate), max(upper, estimate)
 
-        return Statistic(
-            estimate=unit * estimate,
-            standard_error=unit * math.sqrt(noise[1] + 4 * min(mean * mean, WORST_VARIANCE) * noise[0]),
-            interval=interval(self.dataset, "worst_case" if self.dataset.squares else "at_least"),
-            population_interval=interval(self.population, "worst_case"),
+        return spread(
+            estimate,
+            unit=unit,
+            error=math.sqrt(noise[1] + 4 * min(mean * mean, WORST_VARIANCE) * noise[0]),
+            dataset=ends(self.dataset),
+            population=ends(self.population),
+            coverage="worst_case" if self.dataset.squares else "at_least",
         )
 
     def planned(self, grid: Grid) -> Accuracy:

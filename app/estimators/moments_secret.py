@@ -23,7 +23,8 @@ from dataclasses import dataclass, replace
 from app.core.grid import GRID_SIZE, Grid
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.calibration import GAUSSIAN_UNIT
-from app.estimators.interface import UNIT_SCALE, Conclusion, Coverage, Interval, Query, Statistic
+from app.estimators.interface import UNIT_SCALE, Conclusion, Query, Statistic
+from app.estimators.moments import spread
 from app.estimators.pivot import (
     MASS_RISK,
     ComplementPivot,
@@ -142,7 +143,7 @@ class MomentReader:
         )
 
     def _variance(self, sums: Sequence[float]) -> Statistic:
-        """The variance with both of its intervals; negative sums are replaced by 0 in the estimate."""
+        """The variance with both of its intervals; negative sums count as 0 in what is seen."""
         squares, mixed, others = (max(value, 0.0) for value in sums)
         mass = squares + mixed + others
         estimate = error = WORST_VARIANCE
@@ -151,11 +152,6 @@ class MomentReader:
             p = (squares + mixed / 2) / mass
             scales = ((1 - p) ** 2 - estimate, p * (1 - p) + estimate, p * p - estimate)
             error = min(error, math.sqrt(2 * self.pivot.draws * sum(scale**2 for scale in scales)) / mass)
-        unit = float(self.mean.grid.width) ** 2
-
-        def interval(ends: tuple[float, float], coverage: Coverage) -> Interval:
-            return Interval(level=LEVEL, lower=unit * ends[0], upper=unit * ends[1], coverage=coverage)
-
         mean, cap = self.mean, self.mean.cap
         first, second = sums[0] + sums[1] / 2, sums[2] + sums[1] / 2
         center = float(ratio(round(first * GRID_SIZE), round(second * GRID_SIZE)))
@@ -172,11 +168,13 @@ class MomentReader:
         population = self._hull(
             sums, estimate, mean.population_hull(first, second, center, risk), cap * bound, cap / 2 + moved
         )
-        return Statistic(
-            estimate=unit * estimate,
-            standard_error=unit * error,
-            interval=interval(dataset, "at_least" if mean.floor == cap else "worst_case"),
-            population_interval=interval(population, "worst_case"),
+        return spread(
+            estimate,
+            unit=float(mean.grid.width) ** 2,
+            error=error,
+            dataset=dataset,
+            population=population,
+            coverage="at_least" if mean.floor == cap else "worst_case",
         )
 
     def _hull(

@@ -34,6 +34,31 @@ class Statistic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Spread(Statistic):
+    """A variance or a standard deviation."""
+
+    @property
+    def in_words(self) -> str:
+        """The estimate and its interval; "at most 3497" where the interval begins at 0: noise hides it.
+
+        >>> client.mean("commute").sd.in_words
+        '20.2 (15.9 to 24.1)'
+        """
+        return spread_in_words(self.estimate, self.interval.lower, self.interval.upper)
+
+
+def spread_in_words(estimate: float, lower: float, upper: float) -> str:
+    """A variance or a standard deviation in words: "at most" the upper end where the lower one is 0.
+
+    >>> spread_in_words(1200.0, 0.0, 3497.0)
+    'at most 3497'
+    """
+    if lower <= 0 < upper:
+        return f"at most {upper:.6g}"
+    return f"{estimate:.6g} ({lower:.6g} to {upper:.6g})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
     """The number of people: public, or with noise.
 
@@ -73,8 +98,8 @@ class Coordinate:
     interval: Interval
     population_interval: Interval
     simultaneous: Interval | None = None
-    variance: Statistic | None = None
-    sd: Statistic | None = None
+    variance: Spread | None = None
+    sd: Spread | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +212,6 @@ class LabelAnswer:
     choices: tuple[ChoiceShare, ...] | None = None
     count: Count | None = None
     mean: Statistic | None = None
-    sd: Statistic | None = None
+    sd: Spread | None = None
     quartiles: tuple[Quartile, ...] | None = None
     coordinates: tuple[Coordinate, ...] | None = None

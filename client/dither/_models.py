@@ -19,6 +19,7 @@ from dither._answer_models import Interval as Interval
 from dither._answer_models import LabelAnswer as LabelAnswer
 from dither._answer_models import Quartile as Quartile
 from dither._answer_models import SearchesPart as SearchesPart
+from dither._answer_models import Spread as Spread
 from dither._answer_models import Statistic as Statistic
 from dither._errors import FieldProblem
 from dither._session_models import SessionEntry, SessionSpending
@@ -260,8 +261,8 @@ class Release(Plotted):
     standardize: Mapping[str, Mapping[str, float]] | None = None
     between: Mapping[str, Sequence[str]] | None = None
     range: FoundRange | None = None
-    variance: Statistic | None = None
-    sd: Statistic | None = None
+    variance: Spread | None = None
+    sd: Spread | None = None
     coordinates: tuple[Coordinate, ...] | None = None
     bins: tuple[Bin, ...] | None = None
     searches: SearchesPart | None = None

@@ -16,6 +16,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from dither._answer_models import spread_in_words
 from dither._errors import InvalidRequest
 
 Row = dict[str, object]
@@ -26,6 +27,7 @@ PARTS = ("bins", "choices", "coordinates", "quartiles")
 GROUPS = "groups"
 """The answers by group of a document: rows beside the whole, with the same names and `where`."""
 
+_SPREADS = ("variance", "sd")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)\Z")
 
 
@@ -77,7 +79,7 @@ class Shown:
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        rows = self._rows()
+        rows = [row | _hidden(row) for row in self._rows()]
         if len(rows) == 1:
             rows = [{"": name, " ": value} for name, value in rows[0].items() if value is not None]
         return _html(rows)
@@ -340,6 +342,22 @@ def _html(rows: Sequence[Row]) -> str:
         "<tr>" + "".join(f"<td>{_text(row.get(name))}</td>" for name in columns) + "</tr>" for row in rows
     )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _hidden(row: Row) -> Row:
+    """What is said in place of estimates of spreads that noise hides: those whose interval begins at 0."""
+    own = row.get("statistic") in _SPREADS
+    said: Row = {}
+    for name in row:
+        *within, last = name.split(".")
+        of = within[-1] if within else ""
+        if last != "estimate" or not (of in _SPREADS or (own and of in ("", "coordinates"))):
+            continue
+        prefix = name.removesuffix(last)
+        ends = _ends(row, f"{prefix}interval")
+        if ends is not None and ends[0] <= 0 < ends[1]:
+            said[name] = spread_in_words(0.0, *ends)
+    return said
 
 
 def _text(value: object) -> str:

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from app.core.numbers import headline
 from tests.cli.test_commands import Asker, ask
 
 __all__ = ["ask"]
@@ -174,3 +175,22 @@ def test_a_histogram_a_distribution_and_quantiles_are_asked_for_and_shown(ask: A
         assert reason in " ".join(refused.errors.split())
     budget = json.loads(ask("contribute", "budget", "central7", "--json").output)
     assert [line["spent"] for line in budget["studies"]] == [1.64]
+
+
+@pytest.mark.long
+def test_a_spread_that_noise_hides_is_at_most_its_upper_end(ask: Asker, tmp_path):
+    made = ask("admin", "study", "create", "same", "--lower", "0", "--upper", "120")
+    assert made.status == 0, made.errors
+    file = tmp_path / "same.csv"
+    file.write_text("subject,value\n" + "".join(f"p{n},30\n" for n in range(60)))
+    words = ("--trust", "central", "--epsilon", "2", "--directory", str(tmp_path / "device"))
+    done = ask("contribute", "contribute", "same", str(file), *words)
+    assert done.status == 0, done.errors
+    for statistic in ("mean", "sd", "variance", "describe"):
+        shown = " ".join(ask("analyse", statistic, "same").output.split())
+        found = json.loads(ask("analyse", statistic, "same", "--json").output)
+        spread = found["sd"] if statistic in ("mean", "describe") else found
+        assert spread["interval"]["lower"] == 0 < spread["estimate"]
+        said = headline(*(spread["estimate"], 0.0, spread["interval"]["upper"]), "sd").in_words
+        assert said.startswith("at most ")
+        assert said in shown

@@ -338,3 +338,30 @@ def test_what_admins_list_becomes_a_table_and_what_is_none_is_refused(
             dither.to_dataframe(items)
     with pytest.raises(InvalidRequest, match=r"items must be .*, not str"):
         dither.save_table("ab", tmp_path / "r.csv")  # type: ignore[arg-type]
+
+
+def test_a_spread_that_noise_hides_is_at_most_its_upper_end() -> None:
+    """Also of an answer from before, whose estimate is 0; numbers in tables stay numbers."""
+    hidden = {"estimate": 0, "standard_error": 9, "interval": interval(0, 3497)}
+    hidden |= {"population_interval": interval(0, 3600)}
+    seen = {"estimate": 20, "standard_error": 2, "interval": interval(15, 25)}
+    seen |= {"population_interval": interval(14, 26)}
+    shared = MEAN | {"population_interval": interval(29, 36), "people_left_out": 0, "left_out_because": None}
+    shared |= {"relation": None, "new_contributions": None, "epsilon_max_total": None}
+    found = build(Release, shared | {"variance": seen, "sd": hidden})
+    assert found.sd is not None
+    assert found.variance is not None
+    assert (found.sd.in_words, found.variance.in_words) == ("at most 3497", "20 (15 to 25)")
+    coordinate = hidden | {"coordinate": 0, "sd": hidden}
+    label = {"where": {"sex": "f"}} | hidden
+    cases: tuple[tuple[dict[str, Any], int], ...] = (
+        ({"statistic": "mean", "sd": hidden, "variance": seen} | seen, 1),
+        ({"statistic": "sd"} | hidden, 1),
+        ({"statistic": "variance", "groups": [label, label]} | seen, 2),
+        ({"statistic": "sd", "coordinates": [coordinate]}, 2),
+        ({"statistic": "mean"} | hidden, 0),
+    )
+    for document, times in cases:
+        shown = build(Release, shared | document)
+        assert shown._repr_html_().count("at most 3497") == times, document
+    assert rows_of({"statistic": "sd"} | hidden)[0]["estimate"] == 0

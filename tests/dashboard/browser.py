@@ -56,6 +56,8 @@ def text_of(page: str) -> str:
     return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page)))
 
 
-def within(answer: Mapping[str, Any], name: str = "estimate", interval: str = "interval") -> Headline:
+def within(
+    answer: Mapping[str, Any], name: str = "estimate", interval: str = "interval", statistic: str = ""
+) -> Headline:
     """An estimate of a document and one of its intervals as pages show them, no more exact than that."""
-    return headline(answer[name], answer[interval]["lower"], answer[interval]["upper"])
+    return headline(answer[name], answer[interval]["lower"], answer[interval]["upper"], statistic)

@@ -25,11 +25,52 @@ async def test_the_current_answer_stands_before_what_a_new_one_costs(
         < text.index("Releases")
     )
     assert f"/releases/{release['id']}" in admin.page
-    spread = within(release["sd"])
-    assert f"Standard deviation: {spread.estimate} ({spread.lower} to {spread.upper})" in text
+    spread = within(release["sd"], statistic="sd")
+    assert f"Standard deviation: {spread.in_words}." in text
     assert "A new one costs a person ε 0.1 at most." in text
     # Looking at it charges no person, and makes nothing.
     assert len((await service.call("GET", f"/v1/studies/{study}/releases", "analyse")).json()["items"]) == 1
+
+
+async def test_a_spread_that_noise_hides_is_at_most_its_upper_end_on_every_page(
+    admin: Browser, service: Service
+) -> None:
+    study = await service.study(attributes={"sex": ["f", "m"]})
+    records = [
+        {
+            "subject": f"p{n}",
+            "value": 30,
+            "epsilon": 1,
+            "trust": "central",
+            "attributes": {"sex": "fm"[n % 2]},
+        }
+        for n in range(60)
+    ]
+    await service.call("POST", f"/v1/studies/{study}/contributions/batch", "contribute", json=records)
+    for by in ("", "?by=sex"):
+        made = (await service.call("GET", f"/v1/studies/{study}/statistics/mean{by}", "analyse")).json()
+        for answer in (made, *(made.get("groups") or ())):
+            for spread in (answer["variance"], answer["sd"]):
+                assert spread["interval"]["lower"] == 0 < spread["estimate"] <= spread["interval"]["upper"]
+        said = within(made["sd"], statistic="sd").in_words
+        assert said.startswith("at most ")
+        path = f"/dashboard/releases/{made['id']}"
+        await admin.get(path)
+        assert f"Standard deviation of the values {said}" in text_of(admin.page)
+        await admin.get(f"{path}?statistic=sd")
+        assert text_of(admin.page).count("at most " + within(made["sd"]).upper) >= 2
+        for label in made.get("groups") or ():
+            assert within(label["sd"], statistic="sd").in_words in text_of(admin.page)
+    plan = (await service.call("GET", f"/v1/studies/{study}/plan?statistic=sd", "analyse")).json()
+    assert plan["in_words"].startswith("now at most ")
+    await admin.get(f"/dashboard/studies/{study}")
+    assert "Standard deviation: at most " in text_of(admin.page)
+    fresh = await service.study(attributes={"sex": ["f", "m"]})
+    await service.call("POST", f"/v1/studies/{fresh}/contributions/batch", "contribute", json=records)
+    short = (await service.call("GET", f"/v1/studies/{fresh}/statistics/describe?share=1", "analyse")).json()
+    await admin.get(f"/dashboard/releases/{short['id']}")
+    assert f"standard deviation {within(short['sd'], statistic='sd').in_words} " in text_of(admin.page)
+    assert short["sd"]["interval"]["lower"] == 0 < short["sd"]["estimate"]
 
 
 async def test_where_local_reports_say_nothing_of_the_spread_no_page_claims_it(

@@ -41,7 +41,7 @@ async def test_the_pages_show_the_numbers_of_the_endpoints(admin: Browser, servi
     assert f"{total(overview['epsilon']['spent'])} spent of" in text
     await admin.get(f"/dashboard/studies/{study}")
     shown = within(made)
-    spread = within(made["sd"]).estimate
+    spread = within(made["sd"], statistic="sd").estimate
     assert f"{shown.estimate} {shown.lower} to {shown.upper} {spread} 41" in text_of(admin.page)
     assert "<b>long" not in admin.page, "titles are text"
     await admin.get(f"/dashboard/releases/{made['id']}")

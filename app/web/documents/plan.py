@@ -290,8 +290,10 @@ def _in_words(
     most = reading.statistic in (VARIANCE, SD)
     parts = []
     if stands is not None and stands.interval is not None and stands.estimate is not None:
-        shown = headline(stands.estimate, stands.interval.lower, stands.interval.upper).estimate
-        parts.append(f"now {shown} ± {margin(stands.half_width or 0)}")
+        ends = stands.interval.lower, stands.interval.upper
+        shown = headline(stands.estimate, *ends, reading.statistic)
+        about = "" if shown.estimate == shown.in_words else f" ± {margin(stands.half_width or 0)}"
+        parts.append(f"now {shown.estimate}{about}")
     if planned.free:
         parts.append("to read what published answers say together is free")
     chosen = next((one for one in planned.estimators if one.chosen), None)

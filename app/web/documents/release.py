@@ -48,7 +48,10 @@ class ChargeOut(WireOut):
 class StatisticOut(WireOut):
     """An estimate that is read off the same release, with its accuracy; it never costs anything more."""
 
-    estimate: float
+    estimate: float = Field(
+        description="A variance or sd whose `interval` begins at 0 is hidden by noise: it is at most the "
+        "other end, and the estimate says little."
+    )
     standard_error: float = Field(description="Standard deviation of its noise, to first order.")
     predicted_error: float | None = Field(
         None, description="Root mean square error that the plan predicted; left out of former releases."

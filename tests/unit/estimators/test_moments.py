@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -156,6 +157,7 @@ def check(conclusion, most):
     for statistic, limit in ((conclusion.variance, most), (conclusion.variance.root, math.sqrt(most))):
         assert statistic.standard_error >= 0
         for interval in (statistic.interval, statistic.population_interval):
+            assert (statistic.estimate == 0) <= (interval.upper == 0)
             assert 0 <= interval.lower <= statistic.estimate <= interval.upper <= limit * (1 + 1e-9)
 
 
@@ -193,6 +195,24 @@ def test_three_sums_read_the_variance_without_noise():
     assert made.variance is not None
     assert made.variance.estimate == pytest.approx(0.140625, abs=1e-8)
     assert made.details["noisy_count"] == pytest.approx(40_000)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian", "public"])
+def test_equal_values_are_no_spread_of_zero_and_their_estimate_is_no_larger_than_noise(noise):
+    groups = [public(40)] if noise == "public" else [central(1.0, 40)]
+    question = replace(replace_one(groups), delta=1_000_000 if noise == "gaussian" else 0)
+    both = with_second_moment(Uniform().plan(groups, question), groups, question)
+    weight = both.queries[0].sum_weights[0]
+    for seen in (0, -40 * weight * GRID_SIZE // 50):
+        if noise == "public" and seen:
+            continue
+        found = both.conclude([20 * weight * GRID_SIZE, seen]).variance
+        assert found is not None
+        assert found.interval.lower == 0 < found.estimate
+        if noise == "public":
+            assert found.estimate == found.interval.upper / 2 < 1e-8
+        else:
+            assert found.estimate == pytest.approx(min(found.standard_error, found.interval.upper) / 2)
 
 
 def test_only_who_asks_for_a_variance_gets_the_mean_of_three_sums():

@@ -116,9 +116,9 @@ def test_the_price_is_what_the_worst_of_all_neighbors_loses(study: StudyDefiniti
 @pytest.mark.parametrize("study", STUDIES)
 def test_without_noise_these_are_the_means_and_variances_that_numpy_has(study: StudyDefinition, monkeypatch):
     monkeypatch.setattr(coordinates, "draw", lambda noise, queries: [0] * queries)
-    points = drawn(np.random.default_rng(1), 500)
+    points = drawn(np.random.default_rng(1), 5_000)
     offer = MICRO if not study.delta else MICRO // 10
-    plan = plan_of(study, [cohort(1, offer, 500)], "variance")
+    plan = plan_of(study, [cohort(1, offer, 5_000)], "variance")
     answer: Any = plan.answer({1: sums_of(points)})
     found = answer["coordinates"]
     assert [one["estimate"] for one in found] == pytest.approx(data(points).mean(axis=0).tolist(), rel=1e-6)
