@@ -11,6 +11,7 @@ from app.api.routes import (
     contributions,
     figures,
     health,
+    invitations,
     ledger,
     releases,
     sessions,
@@ -22,7 +23,10 @@ from app.web import problems
 from app.web.limits_middleware import DEFAULT_TIMEOUT_SECONDS, LimitsMiddleware
 from app.web.metrics import Metrics
 
-_MODULES = (contributions, batches, studies, releases, sessions, subjects, tokens, ledger, figures, health)
+_MODULES = (
+    *(contributions, batches, studies, invitations, releases, sessions),
+    *(subjects, tokens, ledger, figures, health),
+)
 ROUTERS = tuple(module.router for module in _MODULES)
 
 PREFLIGHT_SECONDS = 600

@@ -17,13 +17,14 @@ from app.dashboard.pages import (
     sign_in,
     size,
     studies,
+    take,
     tokens,
     trail,
 )
 
 _STUDIES = (studies, release, new_study, size, sessions)
 _STAFF = (login, sign_in, overview, *_STUDIES, budgets, ledger, tokens, trail)
-ROUTES = tuple(route for page in (front, explorer, *_STAFF, person, assets) for route in page.ROUTES)
+ROUTES = tuple(route for page in (front, explorer, *_STAFF, person, take, assets) for route in page.ROUTES)
 
 
 def install(app: FastAPI) -> None:

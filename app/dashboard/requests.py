@@ -91,14 +91,25 @@ class PageRequest(ApiRequest):
             InvalidRequest: a field is given twice, or holds NUL.
             Forbidden: it was made for another person.
         """
+        form = await self.read_fields(MOST_FIELDS)
+        secret, token = self.cookies.get(cookie, ""), form.pop(TOKEN_FIELD, "")
+        if not secret or not is_form_token(secret, token):
+            raise Forbidden("The form has expired: load the page again.")
+        self.fields = form
+
+    async def read_fields(self, most: int) -> dict[str, str]:
+        """The fields of any form, at most this many.
+
+        Raises:
+            MalformedDocument: not a form.
+            InvalidRequest: a field is given twice, or holds NUL.
+        """
         self.refuse_other_encodings("identity")
         if self.media_type != "application/x-www-form-urlencoded":
             raise MalformedDocument("This takes a form.")
         body = await self.read_body(self.api.limits.document)
         try:
-            pairs = parse_qsl(
-                body.decode(), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS
-            )
+            pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=most)
         except (UnicodeDecodeError, ValueError):
             raise MalformedDocument("The form could not be read.") from None
         refuse_nul(pairs)
@@ -107,7 +118,4 @@ class PageRequest(ApiRequest):
             if name in form:
                 raise InvalidRequest.field(name, "is given twice")
             form[name] = value.strip()
-        secret, token = self.cookies.get(cookie, ""), form.pop(TOKEN_FIELD, "")
-        if not secret or not is_form_token(secret, token):
-            raise Forbidden("The form has expired: load the page again.")
-        self.fields = form
+        return form

@@ -9,6 +9,7 @@ from app.core.errors import InternalFault, Unavailable
 from app.core.study import Study
 from app.services.admin.budgets import Budgets
 from app.services.admin.figures import Figures
+from app.services.admin.invitations import Invitations
 from app.services.admin.ledger import Ledger
 from app.services.admin.logins import Logins
 from app.services.admin.studies import Studies
@@ -55,6 +56,7 @@ class Services:
     answers: Answers
     session_watch: SessionWatch
     logins: Logins
+    invitations: Invitations
     figures: Figures
     replies: Replies
 
@@ -95,6 +97,7 @@ class Services:
         replies = Replies(database, clock, days=idempotency_days)
         cache = SessionCache(database)
         waiting = Waiting(partial(stored_sessions.read_heads, database))
+        contributions = Contributions(database, clock, allowance, saturation, watching, replies)
         closer = RoundCloser(database, clock, cache, waiting, watching)
         return cls(
             database=database,
@@ -102,7 +105,7 @@ class Services:
             subject_key=subject_key,
             tokens=tokens,
             studies=Studies(database, clock),
-            contributions=Contributions(database, clock, allowance, saturation, watching, replies),
+            contributions=contributions,
             budgets=Budgets(database, clock, allowance, replies),
             releases=Releases(database, clock, saturation, watching, replies),
             shapes=Shapes(database, clock, watching, replies),
@@ -111,6 +114,7 @@ class Services:
             answers=Answers(database, subject_key, allowance, closer, waiting),
             session_watch=SessionWatch(database, clock, cache, closer),
             logins=Logins(database, clock, seconds=login_seconds),
+            invitations=Invitations(database, clock, subject_key, contributions),
             figures=Figures(database, clock, allowance.delta),
             replies=replies,
         )

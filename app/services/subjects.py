@@ -3,14 +3,14 @@
 import hashlib
 import hmac
 
-_REQUESTS = b"\xffrequests"
-"""Separates digests of requests from those of ids: no text in UTF-8 has this first byte."""
+_REQUESTS, _LINKS = b"\xffrequests", b"\xfflinks"
+"""Separate digests of requests and of links from those of ids: no text in UTF-8 has this first byte."""
 
 
 class SubjectKey:
     """The server's key for subjects. Its digest of an external id cannot be reversed without it."""
 
-    __slots__ = ("_key", "_requests")
+    __slots__ = ("_key", "_links", "_requests")
 
     def __init__(self, key: bytes) -> None:
         """Raises ValueError for a key under 32 bytes."""
@@ -18,6 +18,7 @@ class SubjectKey:
             raise ValueError("the subject key needs at least 32 bytes")
         self._key = key
         self._requests = hmac.digest(key, _REQUESTS, "sha256")
+        self._links = hmac.digest(key, _LINKS, "sha256")
 
     def __repr__(self) -> str:
         return "SubjectKey(...)"
@@ -29,6 +30,15 @@ class SubjectKey:
     def request_digest(self, request: bytes) -> bytes:
         """HMAC-SHA256 of a request about a person under a key of its own, 32 bytes."""
         return hmac.digest(self._requests, request, "sha256")
+
+    def link_digest(self, what: str, *secrets: str) -> bytes:
+        """HMAC-SHA256 of what belongs to a link under a key of its own, 32 bytes.
+
+        Args:
+            what: The use of the digest: that of one use is none of another.
+            secrets: Texts without the character NUL.
+        """
+        return hmac.digest(self._links, "\0".join((what, *secrets)).encode(), "sha256")
 
     def fingerprint(self) -> bytes:
         """Tells whether a database was filled under this key, and nothing about the key."""

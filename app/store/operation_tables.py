@@ -3,6 +3,7 @@
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     Date,
@@ -115,6 +116,39 @@ link = Table(
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("expires_at", DateTime(timezone=True), nullable=False),
     Index("ix_link_expires_at", "expires_at"),
+)
+
+invitation = Table(
+    "invitation",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("study_id", Integer, ForeignKey("study.id"), nullable=False),
+    Column("kind", Text, nullable=False, comment="open or single"),
+    Column("name", Text, nullable=False, comment="for admins"),
+    Column("code", LargeBinary, unique=True, comment="open: HMAC of its code"),
+    Column("most", Integer, nullable=False, comment="answers that it takes"),
+    Column("token_id", Uuid, ForeignKey("token.id"), nullable=False, comment="who made it"),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("expires_at", DateTime(timezone=True)),
+    Column("revoked_at", DateTime(timezone=True)),
+    CheckConstraint("(kind = 'open') = (code IS NOT NULL)", name="open_has_code"),
+    Index("ix_invitation_study_id", "study_id"),
+)
+
+ticket = Table(
+    "ticket",
+    metadata,
+    Column("subject_id", LargeBinary, primary_key=True),
+    Column("invitation_id", Uuid, ForeignKey("invitation.id"), primary_key=True),
+    Column("code", LargeBinary, unique=True, comment="single: HMAC of its code"),
+    Column("receipt", LargeBinary, unique=True, comment="SHA-256 of its receipt; NULL: not used"),
+    Column(
+        "anonymous",
+        Boolean,
+        nullable=False,
+        comment="the subject was made for it and has no external id",
+    ),
+    Index("ix_ticket_invitation_id", "invitation_id"),
 )
 
 figure = Table(

@@ -1,10 +1,12 @@
 """Moving all people from one subject key to another: new digests in every table, in one transaction."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
 from app.store.database import APPLICATION
+from app.store.invitations import revoke_all
 from app.store.sql import Connection, Sql, driver
 from app.store.tables import metadata, subject
 
@@ -30,7 +32,8 @@ DISTRIBUTED = ("contribution", "enrolment", "answer")
 _OTHER_COLUMNS = ", ".join(column.name for column in subject.columns if column.name != "id")
 
 LOCK = Sql(
-    f"LOCK TABLE subject, installation, figure, {', '.join((*HOLDERS, *ENDED))} IN ACCESS EXCLUSIVE MODE"
+    f"LOCK TABLE subject, installation, figure, invitation, {', '.join((*HOLDERS, *ENDED))}"
+    " IN ACCESS EXCLUSIVE MODE"
 )
 
 SERVICES = Sql.of(int)("""
@@ -44,11 +47,16 @@ INDEX = Sql("CREATE UNIQUE INDEX ON rekeyed (old)")
 
 ANALYZE = Sql("ANALYZE rekeyed")
 
+# People that a link made have no external id: their receipts find them, under every key.
 LEFT = Sql.of(int)(f"""
     SELECT count(*) FROM (
         SELECT id FROM subject {" ".join(f"UNION SELECT subject_id FROM {table}" for table in HOLDERS)}
     ) known WHERE id IS NOT NULL AND NOT EXISTS (SELECT FROM rekeyed WHERE rekeyed.old = known.id)
+      AND NOT EXISTS (SELECT FROM ticket WHERE ticket.subject_id = known.id AND ticket.anonymous)
 """)
+
+END_LINKS = Sql("DELETE FROM ticket WHERE receipt IS NULL")
+"""Links that were not used: their codes are digests under the old key, and find nothing any more."""
 
 COPY_SUBJECTS = Sql.of(int)(f"""
     WITH moved AS (
@@ -101,6 +109,12 @@ async def services_connected(connection: Connection) -> int:
 async def lock_everybody(connection: Connection) -> None:
     """Lock out every other session from all that is about people, until this transaction ends."""
     await LOCK.run(connection)
+
+
+async def end_links(connection: Connection, at: datetime) -> None:
+    """Take no more answers by links; receipts stay good."""
+    await END_LINKS.run(connection)
+    await revoke_all(connection, at)
 
 
 async def load_digests(connection: Connection, digests: Mapping[bytes, bytes]) -> int:

@@ -1,10 +1,9 @@
-"""How often a token may ask: a bucket for each, in each process."""
+"""How often a token, an address or a link may ask: a bucket for each, in each process."""
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import ClassVar
-from uuid import UUID
 
 from app.core.errors import ServiceError
 
@@ -13,7 +12,7 @@ MAX_BUCKETS = 10_000
 
 
 class RateLimited(ServiceError):
-    """The token has asked too often in the last minute.
+    """The token, the address or the link has asked too often in the last minute.
 
     Attributes:
         retry_after: Seconds until it may ask again.
@@ -31,20 +30,24 @@ class RateLimited(ServiceError):
 
 
 class RateLimit:
-    """Limits each token to `per_minute` requests a minute, at once or spread out.
+    """Limits each requester to `per_minute` requests a minute, at once or spread out.
 
     Args:
         per_minute: Requests a minute; 0 for no limit.
         clock: Seconds that only ever grow.
+        who: A requester in words.
     """
 
-    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, per_minute: int, clock: Callable[[], float] = time.monotonic, *, who: str = "This token"
+    ) -> None:
+        self._who = who
         self._capacity = float(per_minute)
         self._per_second = per_minute / 60
         self._clock = clock
-        self._buckets: dict[UUID, tuple[float, float]] = {}
+        self._buckets: dict[Hashable, tuple[float, float]] = {}
 
-    def take(self, token: UUID) -> Mapping[str, str]:
+    def take(self, requester: Hashable) -> Mapping[str, str]:
         """Count one request.
 
         Returns:
@@ -57,12 +60,12 @@ class RateLimit:
         if not self._capacity:
             return {}
         now = self._clock()
-        left = self._left(token, now)
+        left = self._left(requester, now)
         if left < 1:
             wait = math.ceil((1 - left) / self._per_second)
             limit = int(self._capacity)
             raise RateLimited(
-                f"This token may make {limit} requests a minute.",
+                f"{self._who} may make {limit} requests a minute.",
                 retry_after=wait,
                 headers=self._headers(left),
             )
@@ -72,7 +75,7 @@ class RateLimit:
                 for other, bucket in self._buckets.items()
                 if self._left(other, now) < self._capacity
             }
-        self._buckets[token] = (left - 1, now)
+        self._buckets[requester] = (left - 1, now)
         return self._headers(left - 1)
 
     def _headers(self, left: float) -> Mapping[str, str]:
@@ -82,6 +85,6 @@ class RateLimit:
             "RateLimit": f'"token";r={int(left)};t={full}',
         }
 
-    def _left(self, token: UUID, now: float) -> float:
-        left, then = self._buckets.get(token, (self._capacity, now))
+    def _left(self, requester: Hashable, now: float) -> float:
+        left, then = self._buckets.get(requester, (self._capacity, now))
         return min(self._capacity, left + (now - then) * self._per_second)

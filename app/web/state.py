@@ -12,6 +12,7 @@ from app.web.metrics import Metrics
 from app.web.oidc import Verifier
 from app.web.rate import RateLimit
 from app.web.sign_in import SignIn
+from app.web.visitors import Visitors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,7 @@ class Api:
         oidc: Checks the JWTs of a provider; None where none is taken.
         sign_in: Signs people in with it at the dashboard; None where it does not.
         rate: How often a token may ask.
+        visitors: How often people without a token may send something.
         public_url: Where people reach the service; None: wherever they asked.
         check_ready: Raises Unavailable where the database or its schema is not as it should be.
     """
@@ -52,6 +54,7 @@ class Api:
     oidc: Verifier | None = None
     sign_in: SignIn | None = None
     rate: RateLimit = field(default_factory=lambda: RateLimit(0))
+    visitors: Visitors = field(default_factory=Visitors)
     public_url: str | None = None
     check_ready: Callable[[], Awaitable[None]]
     _intakes: dict[int, Intake] = field(default_factory=dict)

@@ -51,6 +51,10 @@ ROUTES: Mapping[tuple[str, str], Row] = {
     ("POST", "/v1/studies/{study}/releases"): ({"analyse"}, {"json": {}}),
     ("GET", "/v1/studies/{study}/releases"): ({"analyse", "admin"}, {}),
     ("GET", "/v1/releases/{release}"): ({"analyse", "admin"}, {}),
+    ("POST", "/v1/studies/{study}/invitations"): ({"admin"}, {"json": {"kind": "open"}}),
+    ("GET", "/v1/studies/{study}/invitations"): ({"admin"}, {}),
+    ("GET", "/v1/studies/{study}/invitations/{invitation}"): ({"admin"}, {}),
+    ("DELETE", "/v1/studies/{study}/invitations/{invitation}"): ({"admin"}, {}),
     ("POST", "/v1/studies/{study}/sessions"): ({"admin"}, {"json": NEW_SESSION}),
     ("GET", "/v1/studies/{study}/sessions"): ({"contribute", "analyse", "admin"}, {}),
     ("GET", "/v1/sessions/{session}"): ({"contribute", "analyse", "admin"}, {}),
@@ -108,6 +112,7 @@ class Stage:
         self.release = ""
         self.session = ""
         self.token = ""
+        self.invitation = ""
 
     async def set(self) -> None:
         service = self.service
@@ -119,6 +124,9 @@ class Stage:
         self.release = made.json()["id"]
         started = await service.call("POST", f"/v1/studies/{OWN}/sessions", "admin", json=NEW_SESSION)
         self.session = started.json()["id"]
+        wish = {"kind": "open"}
+        invited = await service.call("POST", f"/v1/studies/{OWN}/invitations", "admin", json=wish)
+        self.invitation = invited.json()["id"]
         record, _ = await service.api.services.tokens.create(
             name="to be revoked", role=Role.ANALYSE, actor="test"
         )
@@ -167,6 +175,7 @@ class Stage:
             release=self.release,
             session=self.session,
             token=self.token,
+            invitation=self.invitation,
             statistic="mean",
         )
 

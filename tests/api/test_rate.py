@@ -1,5 +1,6 @@
 """The rate limit of a token."""
 
+from collections.abc import Hashable
 from uuid import uuid4
 
 import pytest
@@ -19,11 +20,11 @@ class Watch:
         return self.now
 
 
-def taken(limit: RateLimit, token: object, most: int = 1000) -> int:
+def taken(limit: RateLimit, token: Hashable, most: int = 1000) -> int:
     """How many requests are let through at this moment."""
     for count in range(most):
         try:
-            limit.take(token)  # type: ignore[arg-type]  # a fake
+            limit.take(token)
         except RateLimited:
             return count
     return most

@@ -84,6 +84,12 @@ PAGES: Mapping[tuple[str, str], Row] = {
     ("GET", "/dashboard/person"): ({"person"}, {}),
     ("POST", "/dashboard/person/withdraw"): ({"person"}, {"study": OWN}),
     ("POST", "/dashboard/person/leave"): ({"person"}, {}),
+    ("GET", "/take/receipt"): (EVERYBODY, {}),
+    ("POST", "/take/receipt"): (EVERYBODY, {}),
+    ("POST", "/take/receipt/change"): (EVERYBODY, {}),
+    ("POST", "/take/receipt/withdraw"): (EVERYBODY, {}),
+    ("GET", "/take/{code}"): (EVERYBODY, {}),
+    ("POST", "/take/{code}"): (EVERYBODY, {"value": "1", "epsilon": "1", "trust": "central"}),
     ("GET", "/dashboard/static/{name}"): (EVERYBODY, {}),
 }
 
@@ -109,7 +115,7 @@ class Stage:
         self.issuer = issuer
         self.headers: dict[str, dict[str, str]] = {}
         self.cookies: dict[str, dict[str, str]] = {"nobody": {}, "unknown": {LOGIN_COOKIE: "x" * 43}}
-        self.release = self.session = self.token = self.link = ""
+        self.release = self.session = self.token = self.link = self.code = ""
 
     async def set(self) -> None:
         service = self.service
@@ -121,6 +127,9 @@ class Stage:
         self.release = made.json()["id"]
         began = await service.call("POST", f"/v1/studies/{OWN}/sessions", "admin", json=SESSION)
         self.session = began.json()["id"]
+        wish = {"kind": "open"}
+        invited = await service.call("POST", f"/v1/studies/{OWN}/invitations", "admin", json=wish)
+        self.code = invited.json()["urls"][0].rpartition("/")[2]
         tokens, logins = service.api.services.tokens, service.api.services.logins
         record, _ = await tokens.create(name="to be revoked", role=Role.ANALYSE, actor="test")
         self.token = str(record.id)
@@ -173,6 +182,7 @@ class Stage:
             "session": self.session,
             "token": self.token,
             "link": self.link,
+            "code": self.code,
             "name": "dashboard.css",
             "list": "releases",
         }
@@ -253,7 +263,7 @@ async def test_no_page_takes_a_form_from_another_site(stage: Stage):
         _, fields = PAGES[method, path]
         who = "person" if path.startswith("/dashboard/person") else "admin"
         secret = next(iter(stage.cookies[who].values()))
-        target = path.format(study=OWN, token=stage.token, link=stage.link)
+        target = path.format(**stage.parts)
         browser = Browser(stage.service)
         for name in (LOGIN_COOKIE, PERSON_COOKIE, GUEST_COOKIE):
             browser.client.cookies.set(name, secret)

@@ -18,7 +18,7 @@ from tests.api.service import Service
 Exchange = dict[str, Any]
 
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-SECRET = re.compile(r"dither_[A-Za-z0-9_-]{43}|(?<=/open/)[A-Za-z0-9_-]{43}")
+SECRET = re.compile(r"dither_[A-Za-z0-9_-]{43}|(?<=/open/)[A-Za-z0-9_-]{43}|(?<=/take/)[A-Za-z0-9_-]{22}")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)")
 DAY = re.compile(r"\b20\d\d-\d\d-\d\d\b")
 VOLATILE = frozenset({"hash", "next_cursor", "prefix", "version", "assignment_key", "request_id"})
@@ -157,6 +157,7 @@ async def run(service: Service) -> dict[str, list[Exchange]]:
     await _choices(record)
     await _labels(record)
     await _measures(record)
+    await _invitations(record)
     return record.files
 
 
@@ -506,6 +507,27 @@ async def _subjects(record: Recorder) -> None:
     await record("subjects", "PUT", path, "admin", json={"epsilon": 0, "reason": "too little"})
     await record("subjects", "PUT", path, "admin", json={"epsilon": -1})
     await record("subjects", "GET", "/v1/admin/budgets", "admin", params={"limit": 2})
+
+
+async def _invitations(record: Recorder) -> None:
+    path = "/v1/studies/household/invitations"
+    poster = {"kind": "open", "limit": 200, "name": "poster", "expires_at": "2100-01-01T00:00:00+01:00"}
+    made = (await record("invitations", "POST", path, "admin", json=poster)).json()["id"]
+    await record("invitations", "POST", path, "admin", json={"kind": "single", "count": 2})
+    await record(
+        "invitations",
+        "POST",
+        path,
+        "admin",
+        json={"kind": "single", "subjects": ["ann", "bob"], "name": "mail"},
+        headers={"Accept": "text/csv"},
+    )
+    await record("invitations", "POST", path, "admin", json={"kind": "single", "limit": 2})
+    hidden = {"kind": "open"}
+    await record("invitations", "POST", "/v1/studies/hidden/invitations", "admin", json=hidden)
+    await record("invitations", "GET", f"{path}/{made}", "admin")
+    await record("invitations", "DELETE", f"{path}/{made}", "admin")
+    await record("invitations", "GET", path, "admin", by="name")
 
 
 async def _tokens(record: Recorder) -> None:

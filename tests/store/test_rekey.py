@@ -8,6 +8,7 @@ from sqlalchemy.exc import DBAPIError
 from app.core.clock import SystemClock
 from app.core.epsilon import MICRO
 from app.core.errors import Conflict, InternalFault, NotFound, Unauthenticated, Unavailable
+from app.core.invitation import InvitationKind, InvitationState
 from app.core.principal import Principal, Role
 from app.core.study import Trust
 from app.services import Services
@@ -211,3 +212,39 @@ async def test_a_failure_on_the_way_changes_nothing(
     monkeypatch.undo()
     await bench.services.check_subject_key()
     assert (await bench.services.budgets.statement(KEY.digest("crowd-1"))).account.reserved > 0
+
+
+async def test_people_who_answered_by_a_link_keep_their_receipts(bench: Workbench) -> None:
+    """No one has external ids of theirs to bring; links that were not used end."""
+    study, admin = await bench.study(), await principal(bench)
+    invitations = bench.services.invitations
+    receipts = []
+    for kind, subjects in (("open", None), ("single", None), ("single", [KEY.digest("ada")])):
+        made = await invitations.create(
+            study, admin, kind=InvitationKind(kind), name=kind, most=1, subjects=subjects
+        )
+        (code,) = made.codes
+        receipts.append(invitations.receipt(code, "form"))
+        link = await invitations.find(code)
+        assert await invitations.answer(study, link, code, receipts[-1], offer("anyone", epsilon=2))
+    unused = await invitations.create(
+        study, admin, kind=InvitationKind.SINGLE, name="", most=1, subjects=[KEY.digest("never came")]
+    )
+    before = await balances(bench)
+
+    with pytest.raises(Conflict, match="1 people"):
+        await run(bench, [])
+    assert await run(bench, ["ada"]) == Rekeyed(done=True, moved=1, left=0)
+    assert await balances(bench) == before
+    await bench.assert_clean()
+    moved = services(bench.services.database, NEW)
+    for receipt in receipts:
+        ticket = await moved.invitations.given(receipt)
+        assert (await moved.invitations.held(study, ticket)).live
+        await moved.contributions.withdraw(study, ticket.subject)
+    assert ticket.subject == NEW.digest("ada")
+    for code in (*unused.codes, "unknown"):
+        with pytest.raises(NotFound):
+            await moved.invitations.find(code)
+    page = await moved.invitations.page(study, 10, None)
+    assert {moved.invitations.state(one) for one in page.items} == {InvitationState.REVOKED}

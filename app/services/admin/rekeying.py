@@ -37,7 +37,8 @@ async def rekey_subjects(
     """Replace all people's digests under one key by that under another, in one transaction.
 
     Balances, contributions and charges stay as they are; only whose they are is written differently. Links to
-    people's pages, pages that are open, and idempotency keys of people's requests end.
+    people's pages, pages that are open, invitations, and idempotency keys of people's requests end. Receipts
+    of what came by invitations stay good.
 
     Args:
         database: Used by nothing else: no service may run.
@@ -63,6 +64,7 @@ async def rekey_subjects(
             raise InternalFault("the database was filled under another subject key")
         if await rekey.services_connected(connection):
             raise Conflict("a service is running on this database: stop it first")
+        await rekey.end_links(connection, clock.now())
         left = await rekey.load_digests(connection, digests)
         if left and not leave_unknown:
             raise Conflict(

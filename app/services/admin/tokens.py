@@ -24,6 +24,7 @@ PREFIX = "dither_"
 """Lets secret scanners recognize a token."""
 
 SECRET_BYTES = 32
+CODE_BYTES = 16
 
 LOWEST_ID = UUID(int=0)
 
@@ -31,6 +32,11 @@ LOWEST_ID = UUID(int=0)
 def new_secret() -> str:
     """A secret of 256 random bits, for a cookie or a link."""
     return secrets.token_urlsafe(SECRET_BYTES)
+
+
+def new_code() -> str:
+    """A code of 128 random bits, for a link that people may have to type."""
+    return secrets.token_urlsafe(CODE_BYTES)
 
 
 def hash_secret(secret: str) -> bytes:

@@ -140,6 +140,36 @@ class Contributions:
             self._saturation.add(study, [offer])
         return _accepted(offer, outcome, used_at_most)
 
+    async def contribute_by_link(
+        self, study: Study, offer: Offer, claim: Callable[[Connection], Awaitable[bool]]
+    ) -> bool:
+        """Store one contribution where a link is still to be had, in the transaction that takes it.
+
+        Args:
+            study: The study.
+            offer: What to store.
+            claim: Takes the link; False where this answer came by it before, and then nothing is stored.
+
+        Returns:
+            What `claim` did.
+
+        Raises:
+            ContributionExists, BudgetExhausted, EpsilonBelowSpent, ReportAfterSpending, StudyClosed: nothing
+                was stored, and the link is not taken.
+        """
+
+        async def body(connection: Connection) -> bool:
+            if not await claim(connection):
+                return False
+            refuse((await store.accept(connection, study.id, [offer], self._allowance))[0])
+            return True
+
+        new = await self._database.run_tx("contribution.accept_by_link", body)
+        if new:
+            self._observer.committed(1)
+            self._saturation.add(study, [offer])
+        return new
+
     async def replace(self, study: Study, offer: Offer) -> Accepted:
         """Put a value in the place of a live one; whether it is another one shows to no one else.
 

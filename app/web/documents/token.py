@@ -43,6 +43,10 @@ def _in_order(value: object) -> object:
     return sorted(value) if isinstance(value, frozenset) else value
 
 
+Moment = Annotated[AwareDatetime, BeforeValidator(_moment), AfterValidator(_in_utc)]
+"""A date and time with its offset, in UTC from here on."""
+
+
 class TokenIn(WireIn):
     """A new token."""
 
@@ -66,9 +70,7 @@ class TokenIn(WireIn):
     subject: SubjectId | None = Field(
         None, description="The one person it acts for; only with the role contribute."
     )
-    expires_at: Annotated[AwareDatetime, BeforeValidator(_moment), AfterValidator(_in_utc)] | None = Field(
-        None, description="From then on it is refused; never if not given."
-    )
+    expires_at: Moment | None = Field(None, description="From then on it is refused; never if not given.")
 
 
 class QuotaIn(WireIn):

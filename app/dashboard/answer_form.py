@@ -1,0 +1,239 @@
+"""The form in which a person answers a study: its fields, its privacy steps, and what they are read as."""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dither.device.choices import choice_points
+
+from app.core.epsilon import MICRO, round_down_to_significant
+from app.core.errors import FieldError, InvalidRequest
+from app.core.grid import GRID_SIZE, Grid, parse_decimal
+from app.core.ledger import Holding
+from app.core.measures import VALUE, Measure
+from app.core.numbers import JsonNumber
+from app.core.study import Relation, StudyDefinition, Trust
+
+OFFERED = (Trust.CENTRAL, Trust.PUBLIC)
+"""Trust tags that need no program on the person's device."""
+
+NAMES = {1: ("The study's",), 2: ("Strong", "Light"), 3: ("Strong", "Medium", "Light")}
+"""What privacy steps are called, by how many there are."""
+
+_DECIMAL_COMMA = re.compile(r"[+-]?(0,\d+|\d+,(\d{1,2}|\d{4,}))")
+_AMBIGUOUS_COMMA = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One thing that the form asks for.
+
+    Attributes:
+        name: Of the field; refusals call it so, too.
+        label: For people.
+        options: What it is one of; empty for a number.
+        lower, upper: Range of a number, as text.
+    """
+
+    name: str
+    label: str
+    options: tuple[str, ...] = ()
+    lower: str = ""
+    upper: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """How much privacy a person may choose.
+
+    Attributes:
+        name: In words.
+        offer: The epsilon that it offers [micro-epsilon].
+        amount: What it may cost in all [the study's currency].
+        of_answer: How often in 100 times someone who sees all that is published, and knows all other people's
+            answers, guesses at most which of two answers was given; without an answer it would be 50.
+        of_presence: The same for whether one was given; None where that is public.
+    """
+
+    name: str
+    offer: int
+    amount: int
+    of_answer: int
+    of_presence: int | None
+
+    @property
+    def epsilon(self) -> str:
+        """The epsilon, as a contribution has it."""
+        return f"{self.offer / MICRO:.6f}".rstrip("0").rstrip(".")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """A measure, or the one value: its name in a contribution, of its fields, and for people."""
+
+    key: str
+    field: str
+    label: str
+    measure: Measure
+
+    @property
+    def asked(self) -> list[Asked]:
+        """A field for each of its numbers."""
+        one = self.measure
+        several = one.dimension > 1
+        return [
+            Asked(
+                name=f"{self.field}.{place}" if several else self.field,
+                label=f"{self.label}, number {place + 1}" if several else self.label,
+                options=one.choices,
+                lower=f"{one.lower:f}",
+                upper=f"{one.upper:f}",
+            )
+            for place in range(one.dimension)
+        ]
+
+
+def _parts(definition: StudyDefinition) -> list[_Part]:
+    if definition.measures.several:
+        return [
+            _Part(key=name, field=f"values.{name}", label=name, measure=measure)
+            for name, measure in definition.measures.named.items()
+        ]
+    one = Measure(definition.lower, definition.upper, definition.choices, definition.dimension)
+    label = definition.one_measure if definition.measures else "Your answer"
+    return [_Part(key=VALUE, field=VALUE, label=label, measure=one)]
+
+
+def asked(definition: StudyDefinition) -> list[Asked]:
+    """What the form asks for: each measure and each attribute."""
+    found = [one for part in _parts(definition) for one in part.asked]
+    return found + [
+        Asked(name=f"attributes.{name}", label=name, options=tuple(labels))
+        for name, labels in definition.attributes.labels.items()
+    ]
+
+
+def trusted(definition: StudyDefinition) -> list[Trust]:
+    """The trust tags that the form offers."""
+    return [tag for tag in OFFERED if tag in definition.trust]
+
+
+def steps(definition: StudyDefinition) -> list[Step]:
+    """The privacy that the form offers, the most private step first: the ends of the range and the middle."""
+    if definition.epsilons:
+        tiers = sorted(definition.epsilons)
+        offers = [tiers[0], tiers[len(tiers) // 2], tiers[-1]]
+    else:
+        low, high = definition.epsilon_min, definition.epsilon_max
+        offers = [low, max(low, round_down_to_significant(math.isqrt(low * high))), high]
+    offers = sorted(set(offers))
+    return [_step(definition, name, offer) for name, offer in zip(NAMES[len(offers)], offers, strict=True)]
+
+
+def _step(definition: StudyDefinition, name: str, offer: int) -> Step:
+    amount = definition.amount(round_down_to_significant(offer))
+    secret = definition.relation is Relation.ADD_REMOVE_ONE
+    # Where the promise is about presence, another answer is a person less and a person more.
+    return Step(
+        name=name,
+        offer=offer,
+        amount=amount,
+        of_answer=_times_in_100(definition, amount, 2 if secret else 1),
+        of_presence=_times_in_100(definition, amount, 1) if secret else None,
+    )
+
+
+def _times_in_100(definition: StudyDefinition, amount: int, steps_apart: int) -> int:
+    r"""How often in 100 times a guess between two equally likely cases is right at most, rounded up.
+
+    Of two cases that are guessed from an output, the best guess is right with :math:`(1 + \mathrm{TV}) / 2`.
+    Under :math:`\varepsilon` the total variation is at most :math:`\tanh(\varepsilon / 2)`, so that this is
+    :math:`e^\varepsilon / (1 + e^\varepsilon)`; with Gaussian noise of :math:`\mu` it is
+    :math:`\Phi(\mu / 2)`. Cases k steps apart have k times the :math:`\varepsilon` or :math:`\mu`.
+
+    Args:
+        definition: Of the study.
+        amount: What all answers together cost a person at most [the study's currency].
+        steps_apart: Between the two cases, in neighboring data sets.
+    """
+    if definition.delta:
+        mu = steps_apart * math.sqrt(amount / MICRO)
+        right = math.erfc(-mu / math.sqrt(8)) / 2
+    else:
+        right = 1 / (1 + math.exp(-steps_apart * amount / MICRO))
+    return min(100, math.ceil(100 * right))
+
+
+def record_of(definition: StudyDefinition, fields: Mapping[str, str]) -> dict[str, object]:
+    """What a filled form says, as the document of a contribution.
+
+    Raises:
+        InvalidRequest: names numbers with a comma that may be a decimal mark or a thousands mark.
+    """
+    tags = trusted(definition)
+    trust = fields.get("trust") or (tags[0].value if len(tags) == 1 else None)
+    record: dict[str, object] = {} if trust is None else {"trust": trust}
+    if trust != Trust.PUBLIC.value and "epsilon" in fields:
+        record["epsilon"] = fields["epsilon"]
+    errors: list[FieldError] = []
+    values: dict[str, object] = {}
+    for part in _parts(definition):
+        written = {one.name: fields.get(one.name, "") for one in part.asked}
+        if not any(written.values()):
+            continue
+        if part.measure.choices:
+            values[part.key] = written[part.field]
+        else:
+            numbers = [_number(field, text, errors) for field, text in written.items()]
+            values[part.key] = numbers[0] if part.measure.dimension == 1 else numbers
+    if errors:
+        raise InvalidRequest.naming(errors, "the answer is ")
+    if definition.measures.several:
+        record["values"] = values
+    elif values:
+        record[VALUE] = values[VALUE]
+    if definition.attributes:
+        labels = {name: fields.get(f"attributes.{name}", "") for name in definition.attributes.labels}
+        record["attributes"] = {name: label for name, label in labels.items() if label}
+    return record
+
+
+def given(definition: StudyDefinition, held: Holding) -> dict[str, str]:
+    """What a person gave, by the fields of the form; empty of a report or of what was withdrawn."""
+    if not held.live or held.trust is Trust.LOCAL or held.value is None:
+        return {}
+    points = iter([held.value] if held.vector is None else held.vector)
+    found = {}
+    for part in _parts(definition):
+        for one in part.asked:
+            point = next(points)
+            if point is not None:
+                found[one.name] = _text(part.measure, point)
+    labels = definition.attributes.labels_of(held.segment) if definition.attributes else {}
+    return found | {f"attributes.{name}": label for name, label in labels.items()}
+
+
+def _number(field: str, text: str, errors: list[FieldError]) -> JsonNumber:
+    """A number as people write it: with a point or a comma before decimals."""
+    text = text.replace(" ", "").replace("\N{NO-BREAK SPACE}", "").replace("\N{MINUS SIGN}", "-")
+    if _DECIMAL_COMMA.fullmatch(text):
+        return JsonNumber(text.replace(",", "."))
+    if _AMBIGUOUS_COMMA.fullmatch(text):
+        reason = "may be thousands or decimals: write it without a comma, or with a point before decimals"
+        errors.append(FieldError(field, reason))
+    return JsonNumber(text)
+
+
+def _text(measure: Measure, point: int) -> str:
+    """The shortest text that is kept as this grid point, or the label of a choice."""
+    if measure.choices:
+        return measure.choices[choice_points(len(measure.choices)).index(point)]
+    grid = Grid(measure.lower, measure.upper)
+    value = grid.to_unit(Fraction(point, GRID_SIZE))
+    for digits in range(1, 18):
+        text = f"{value:.{digits}g}"
+        if grid.point(*parse_decimal(text)) == point:
+            return f"{float(text):.15g}" if digits <= 15 else text
+    return f"{value!r}"
