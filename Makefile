@@ -27,7 +27,7 @@ HAS_NODE := command -v node >/dev/null && command -v npm >/dev/null
 # hundreds of processes must not compile the same ones again and again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-browser lock sdk format check golden test test-quick test-js test-slow test-statistical coverage demo serve migrate peers bench bench-scale docs screenshots check-migrations audit-dependencies release clean
+.PHONY: help setup setup-browser setup-model lock sdk format check golden test test-quick test-js test-model test-slow test-statistical coverage demo serve migrate peers bench bench-scale docs screenshots check-migrations audit-dependencies release clean
 .DEFAULT_GOAL := help
 
 help: ## list the commands
@@ -54,6 +54,11 @@ setup-browser: ## build client/js; installs Chromium and Node.js where they are 
 	echo "browser tests are skipped: missing $${missing[*]} (not root, or no apt-get to install them with)" >&2
 	@if $(HAS_NODE); then \
 	  cd client/js && { [ node_modules/.package-lock.json -nt package-lock.json ] || npm ci; } && npm run build; \
+	fi
+
+setup-model: setup-browser ## install what runs the model of the ledger (tests/model), where there is Node.js
+	@if $(HAS_NODE); then \
+	  cd tests/model && { [ node_modules/.package-lock.json -nt package-lock.json ] || npm ci --ignore-scripts; }; \
 	fi
 
 lock: ## renew the lock files from pyproject.toml (needs uv: pip install uv)
@@ -98,7 +103,7 @@ $(COMPILED): $(STAMP)
 	@$(BIN)/python -m pytest --collect-only -qq >/dev/null 2>&1 || true
 	@touch $@
 
-test: check test-js $(COMPILED) $(GENERATORS)/.stamp ## everything that must hold: check, then all tests but the slow ones
+test: check test-js setup-model $(COMPILED) $(GENERATORS)/.stamp ## everything that must hold: check, then all tests but the slow ones
 	DITHER_TEST_ENTROPY=$${DITHER_TEST_ENTROPY:-commit} PYTHONHASHSEED=0 $(BIN)/python -m pytest -m "not slow" $(SPREAD) $(PYTEST_ARGS)
 
 test-quick: setup ## the tests that take no time, on a real database too, while you work
@@ -107,16 +112,19 @@ test-quick: setup ## the tests that take no time, on a real database too, while 
 test-js: setup-browser ## the tests of the browser client that need no browser
 	@if $(HAS_NODE); then cd client/js && npm test; else echo "test-js is skipped: missing nodejs or npm" >&2; fi
 
+test-model: setup setup-model ## the model of the ledger: its promises, planted faults and traces, with numbers
+	PYTHONHASHSEED=0 $(BIN)/python -m pytest -m "not slow" tests/model $(PYTEST_ARGS)
+
 golden: setup ## renew the files in tests/golden after a change of what the API answers
 	GOLDEN=renew $(BIN)/python -m pytest tests/golden
 
-test-slow: setup ## the tests that take longer than a minute each
+test-slow: setup setup-model ## the tests that take longer than a minute each
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
 test-statistical: setup ## the statistical tests and privacy audits, on fresh entropy
 	DITHER_TEST_ENTROPY=os $(BIN)/python -m pytest -m statistical $(PYTEST_ARGS)
 
-coverage: setup setup-browser ## the tests again, with the part of the code that they run; fails below the floor
+coverage: setup setup-model ## the tests again, with the part of the code that they run; fails below the floor
 	$(BIN)/python -m coverage erase
 	PYTHONHASHSEED=0 $(BIN)/python -m coverage run -m pytest -m "not slow" $(SPREAD) $(PYTEST_ARGS)
 	$(BIN)/python -m coverage combine --quiet

@@ -68,8 +68,9 @@ def test_a_lock_names_no_index_host_and_no_path_and_checks_every_file(lock):
     assert len(packages) > (50 if lock in LOCKS else 5)
 
 
-def test_the_lock_of_the_browser_client_names_no_registry_and_checks_every_file():
-    packages = json.loads((ROOT / "client" / "js" / "package-lock.json").read_text())["packages"]
+@pytest.mark.parametrize("place", ["client/js", "tests/model"])
+def test_a_lock_of_npm_names_no_registry_and_checks_every_file(place):
+    packages = json.loads((ROOT / place / "package-lock.json").read_text())["packages"]
     packages.pop("")
     assert packages
     for package in packages.values():
