@@ -94,6 +94,9 @@ class Service:
         """Make a study; returns its slug."""
         slug = definition.pop("slug", f"study-{uuid4().hex[:8]}")
         document = {"slug": slug, "lower": 0, "upper": 100, **definition}
+        if not {"epsilon", "epsilons"} & definition.keys():
+            # Many tests offer a lot, so that noise is small.
+            document["epsilon"] = {"max": 10}
         response = await self.call("POST", "/v1/studies", "admin", json=document)
         assert response.status_code == 201, response.text
         return str(slug)

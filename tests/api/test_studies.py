@@ -48,7 +48,7 @@ async def test_a_study_has_sensible_defaults(service: Service) -> None:
     assert document["title"] == "x"
     assert document["relation"] == "replace_one"
     assert document["trust"] == ["central"]
-    assert document["epsilon"] == {"min": 0.001, "max": 10}
+    assert document["epsilon"] == {"min": 0.001, "max": 4}
     assert document["default_share"] == 0.1
     assert document["delta"] == 0
 
