@@ -81,7 +81,8 @@ async def test_a_study_says_what_it_declares_in_its_order(service: Service, surv
         document = (await service.call("GET", path, "contribute")).json()
         document = document["items"][0] if "items" in document else document
         assert list(document["attributes"].items()) == list(DECLARED.items())
-    again = {"slug": survey, "lower": 0, "upper": 100, "trust": ["central", "local", "public"]}
+    trust, epsilon = ["central", "local", "public"], {"max": 10}
+    again = {"slug": survey, "lower": 0, "upper": 100, "trust": trust, "epsilon": epsilon}
     same = await service.call("POST", "/v1/studies", "admin", json={**again, "attributes": DECLARED})
     assert same.status_code == 200, same.text
     other = {"age": DECLARED["age"], "region": DECLARED["region"]}

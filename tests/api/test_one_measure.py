@@ -61,6 +61,7 @@ async def shown(service: Service, study: str) -> dict[str, Any]:
 async def test_a_measure_named_value_is_the_study_of_one_value(
     service: Service, of: dict[str, Any], terms: dict[str, Any]
 ):
+    terms = {"epsilon": {"max": 5}, **terms}
     short = await service.study(**{"lower": None, "upper": None, **of, **terms})
     named = {"slug": short, "measures": {"value": of}, **terms}
     same = await service.call("POST", "/v1/studies", "admin", json=named)

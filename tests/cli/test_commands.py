@@ -463,7 +463,8 @@ def test_every_command_and_every_option_has_help():
 
 
 def test_vectors_from_a_file_to_their_centres(ask, tmp_path):
-    made = ask("admin", "study", "create", "places", "--lower", "0", "--upper", "100", "--dimension", "2")
+    of = ("--lower", "0", "--upper", "100", "--dimension", "2", "--epsilon-max", "9")
+    made = ask("admin", "study", "create", "places", *of)
     assert made.status == 0, made.errors
     people = tmp_path / "people.csv"
     rows = [f"p{number},{30 + number % 5}; {70 - number % 7}.5" for number in range(200)]
