@@ -5,6 +5,7 @@ from fastapi import FastAPI
 from app.dashboard.pages import (
     assets,
     budgets,
+    collecting,
     explorer,
     front,
     ledger,
@@ -22,7 +23,7 @@ from app.dashboard.pages import (
     trail,
 )
 
-_STUDIES = (studies, release, new_study, size, sessions)
+_STUDIES = (studies, collecting, release, new_study, size, sessions)
 _STAFF = (login, sign_in, overview, *_STUDIES, budgets, ledger, tokens, trail)
 ROUTES = tuple(route for page in (front, explorer, *_STAFF, person, take, assets) for route in page.ROUTES)
 

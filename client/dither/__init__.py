@@ -10,7 +10,7 @@ drawn twice, and `max_epsilon` is a limit that no service can raise.
 0.5
 """
 
-from dither._admin_models import Account, NewToken, Quota, Raise, Token, TokenUsage
+from dither._admin_models import Account, Invitation, NewInvitation, NewToken, Quota, Raise, Token, TokenUsage
 from dither._base import __version__
 from dither._client import AsyncClient, Client
 from dither._errors import (
@@ -108,11 +108,13 @@ __all__ = [
     "GaussianAmounts",
     "Interval",
     "InvalidRequest",
+    "Invitation",
     "LabelAnswer",
     "LedgerEntry",
     "LedgerError",
     "MaxEpsilonExceeded",
     "Measure",
+    "NewInvitation",
     "NewToken",
     "Newcomers",
     "NoGain",

@@ -11,6 +11,7 @@ from dither._tables import Shown
 
 Role = Literal["contribute", "analyse", "admin", "observe"]
 Relation = Literal["replace_one", "add_remove_one"]
+InvitationKind = Literal["open", "single"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,41 @@ class TokenUsage:
     study: str
     releases: int
     used: Decimal
+    raw: Mapping[str, object] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invitation:
+    """Links by which people answer a study on a page of the service, without the links.
+
+    Attributes:
+        id, study, name: Which one it is, and of which study.
+        kind: "open": one link for all; "single": one for each person.
+        limit: Answers that it takes; of single links how many there are.
+        used: Answers that came; None where the number of people is secret.
+        state: "valid", "expired" or "revoked".
+        created_at, expires_at, revoked_at: When. None: never.
+    """
+
+    id: str
+    study: str
+    name: str
+    kind: InvitationKind
+    limit: int
+    used: int | None
+    state: Literal["valid", "expired", "revoked"]
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    raw: Mapping[str, object] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewInvitation:
+    """A new invitation with its links, which are shown this once; single ones in the order of `subjects`."""
+
+    id: str
+    urls: tuple[str, ...] = field(repr=False)
     raw: Mapping[str, object] = field(repr=False, compare=False)
 
 

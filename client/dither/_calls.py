@@ -315,6 +315,11 @@ def study_path(slug: str) -> str:
     return f"/v1/studies/{_segment('study', slug)}"
 
 
+def invitation_path(study: str, invitation: str) -> str:
+    """Address of an invitation."""
+    return f"{study_path(study)}/invitations/{_segment('invitation', invitation)}"
+
+
 def session_path(session: str) -> str:
     """Address of a session."""
     return f"/v1/sessions/{_segment('session', session)}"

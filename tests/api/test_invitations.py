@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from app.web.invitations import qr_code
 from tests.api.service import Service, assert_problem
 
 
@@ -96,3 +97,16 @@ async def test_invitations_are_listed_page_by_page(service: Service, path: str):
         more = f"?limit=2&cursor={page['next_cursor']}" if page["next_cursor"] else ""
     assert set(found) == ids
     assert len(found) == 5
+
+
+async def test_an_open_link_has_a_qr_code_that_holds_its_address(service: Service, path: str):
+    """Read back module by module, by drawing the same address."""
+    made = (await service.call("POST", path, "admin", json={"kind": "open"})).json()
+    drawn = await service.call("GET", f"{path}/{made['id']}/qr", "admin")
+    assert drawn.headers["content-type"] == "image/svg+xml"
+    assert drawn.text.startswith("<svg ")
+    (url,) = made["urls"]
+    assert drawn.text == qr_code(url)
+    assert drawn.text != qr_code(f"{url}x")
+    single = (await service.call("POST", path, "admin", json={"kind": "single", "count": 1})).json()
+    assert_problem(await service.call("GET", f"{path}/{single['id']}/qr", "admin"), "not_found", 404)

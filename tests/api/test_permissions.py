@@ -54,6 +54,7 @@ ROUTES: Mapping[tuple[str, str], Row] = {
     ("POST", "/v1/studies/{study}/invitations"): ({"admin"}, {"json": {"kind": "open"}}),
     ("GET", "/v1/studies/{study}/invitations"): ({"admin"}, {}),
     ("GET", "/v1/studies/{study}/invitations/{invitation}"): ({"admin"}, {}),
+    ("GET", "/v1/studies/{study}/invitations/{invitation}/qr"): ({"admin"}, {}),
     ("DELETE", "/v1/studies/{study}/invitations/{invitation}"): ({"admin"}, {}),
     ("POST", "/v1/studies/{study}/sessions"): ({"admin"}, {"json": NEW_SESSION}),
     ("GET", "/v1/studies/{study}/sessions"): ({"contribute", "analyse", "admin"}, {}),

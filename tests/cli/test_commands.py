@@ -497,6 +497,35 @@ def test_vectors_from_a_file_to_their_centres(ask, tmp_path):
     assert "rounds" in refused.errors
 
 
+def test_people_are_invited_by_links(ask: Asker, tmp_path):
+    made = ask("admin", "study", "create", "lunch", "--lower", "0", "--upper", "50")
+    assert made.status == 0, made.errors
+    opened = ask("admin", "invite", "open", "lunch", "--limit", "20", "--name", "poster")
+    assert opened.status == 0, opened.errors
+    assert opened.output.startswith(f"{ask.service.base_url}/take/")
+    (tmp_path / "ids.txt").write_text("ann\n\nbob\n")
+    for wish, header in (
+        (("--count", "2"), "url"),
+        (("--subjects", str(tmp_path / "ids.txt")), "subject,url"),
+    ):
+        single = ask("admin", "invite", "single", "lunch", *wish)
+        assert single.status == 0, single.errors
+        lines = single.output.splitlines()
+        assert (lines[0], len(lines)) == (header, 3)
+        assert "/take/" in lines[2]
+    assert lines[1].startswith("ann,")
+    assert ask("admin", "invite", "single", "lunch").status == 2
+    listed = json.loads(ask("admin", "invite", "list", "lunch", "--json").output)
+    [poster] = [one for one in listed if one["kind"] == "open"]
+    assert (poster["limit"], poster["used"], len(listed)) == (20, 0, 3)
+    assert "poster" in ask("admin", "invite", "list", "lunch").output
+    assert ask("admin", "invite", "revoke", "lunch", poster["id"]).status == 0
+    assert "revoked" in ask("admin", "invite", "show", "lunch", poster["id"]).output
+    refused = ask("admin", "invite", "open", "lunch", "--limit", "200000")
+    assert refused.status == 1
+    assert "limit" in refused.errors
+
+
 RANGE = {"lower": 0, "upper": 120}
 REGIONS = {"attributes": {"region": ["north", "south"]}}
 OF_EXAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -512,7 +541,7 @@ NOT_OF_THIS_SERVICE = ("--data-dir", "6f1c2a8e", "people.xlsx", "study create", 
 
 
 ROLES = {
-    "admin": ("study", "session", "token", "subject", "budget raise"),
+    "admin": ("study", "session", "token", "subject", "invite", "budget raise"),
     "contribute": ("budget show", "withdraw"),
 }
 """Who types commands that begin so; analysts type the others."""

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from app.cli.http import range_end
 from app.cli.tree import build
+from app.core.invitation import InvitationKind
 from app.core.principal import Role
 from app.core.session import SessionProtocol
 from app.core.study import Relation, Trust
@@ -91,6 +92,7 @@ def test_the_command_has_an_option_for_every_field_with_the_same_default(method:
     [
         (_admin_models.Role, Role),
         (_admin_models.Relation, Relation),
+        (_admin_models.InvitationKind, InvitationKind),
         (_models.Trust, Trust),
         (_session_models.Protocol, SessionProtocol),
         (_session_models.Mode, Mode),

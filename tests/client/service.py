@@ -117,6 +117,7 @@ class FakeService:
     lifetime: Decimal = Decimal(10)
     tokens: dict[str, dict[str, Any]] = field(default_factory=dict)
     secrets: int = 0
+    invitations: dict[str, dict[str, Any]] = field(default_factory=dict)
     sessions: FakeSessions = field(default_factory=FakeSessions)
 
     @property
@@ -196,6 +197,15 @@ class FakeService:
                 return self._shape(study, statistic, dict(request.url.params))
             case ["POST", "releases"]:
                 return self._release(study, request)
+            case ["POST", "invitations"]:
+                return self._invite(study["slug"], _read(request.content))
+            case ["GET", "invitations"]:
+                return _page(list(self.invitations.values()), dict(request.url.params))
+            case [method, "invitations", invitation]:
+                found = self.invitations[invitation]
+                if method == "DELETE":
+                    found |= {"state": "revoked", "revoked_at": "2030-02-01T12:00:00Z"}
+                return httpx.Response(204) if method == "DELETE" else httpx.Response(200, json=found)
             case ["GET", "sessions"]:
                 return self.sessions.of_study(study["slug"], dict(request.url.params))
             case ["POST", "sessions"]:
@@ -205,6 +215,24 @@ class FakeService:
         return problem(404, "not_found")
 
     # -- administration
+
+    def _invite(self, study: str, sent: dict[str, Any]) -> httpx.Response:
+        identity = f"i{len(self.invitations) + 1}"
+        number = sent.get("count") or len(sent.get("subjects", ())) or 1
+        self.invitations[identity] = {
+            "id": identity,
+            "study": study,
+            "kind": sent["kind"],
+            "name": sent.get("name", "Invitation"),
+            "limit": sent.get("limit", number),
+            "used": 0,
+            "state": "valid",
+            "created_at": "2030-01-01T12:00:00Z",
+            "expires_at": sent.get("expires_at"),
+            "revoked_at": None,
+        }
+        urls = [f"https://dither.example/take/{identity}-{place}" for place in range(number)]
+        return httpx.Response(201, json={"id": identity, "urls": urls})
 
     def _studies(self, request: httpx.Request) -> httpx.Response:
         if request.method == "GET":

@@ -15,6 +15,7 @@ SENT_ONCE: dict[str, Callable[[Any], Any]] = {
     "create_study": lambda client: client.create_study("steps", lower=0, upper=1),
     "create_token": lambda client: client.create_token("app", role="analyse"),
     "rotate_token": lambda client: client.rotate_token("t1"),
+    "invite": lambda client: client.invite("commute", kind="open"),
 }
 
 REPEATED: dict[str, Callable[[Any], Any]] = {
@@ -32,6 +33,7 @@ REPEATED: dict[str, Callable[[Any], Any]] = {
     "token_usage": lambda client: list(client.token_usage("t1")),
     "set_budget": lambda client: client.set_budget("ada", epsilon=20, reason="asked"),
     "budgets": lambda client: list(client.budgets()),
+    "invitations": lambda client: list(client.invitations("commute")),
 }
 
 
@@ -134,6 +136,23 @@ def test_epsilons_are_listed_exactly(client: Any, service: FakeService) -> None:
     [sent] = service.sent("POST")
     assert sent["epsilons"] == [Decimal("0.50"), 1, 100]
     assert "epsilon" not in sent
+
+
+def test_links_are_made_as_they_are_wished_and_shown_this_once(client: Any, service: FakeService) -> None:
+    expires = datetime(2030, 1, 31, tzinfo=UTC)
+    made = client.invite("commute", kind="single", subjects=["ann", "bob"], name="mail", expires_at=expires)
+    assert service.sent("POST") == [
+        {
+            "kind": "single",
+            "subjects": ["ann", "bob"],
+            "name": "mail",
+            "expires_at": "2030-01-31T00:00:00+00:00",
+        }
+    ]
+    assert len(made.urls) == 2
+    assert made.urls[0] not in repr(made)
+    client.revoke_invitation("commute", made.id)
+    assert client.invitation("commute", made.id).state == "revoked"
 
 
 def test_a_token_says_when_it_expires(client: Any, service: FakeService) -> None:

@@ -51,6 +51,15 @@ PAGES: Mapping[tuple[str, str], Row] = {
     ),
     ("POST", "/dashboard/studies/{study}/close"): ({"admin", "admin: own study"}, {}),
     ("POST", "/dashboard/studies/{study}/archive"): ({"admin", "admin: own study"}, {"reason": "over"}),
+    ("POST", "/dashboard/studies/{study}/invitations"): (
+        {"admin", "admin: own study"},
+        {"kind": "single", "count": "3"},
+    ),
+    ("GET", "/dashboard/studies/{study}/invitations/{invitation}"): ({"admin", "admin: own study"}, {}),
+    ("POST", "/dashboard/studies/{study}/invitations/{invitation}/revoke"): (
+        {"admin", "admin: own study"},
+        {},
+    ),
     ("GET", "/dashboard/new-study"): (WHOLE, {}),
     ("POST", "/dashboard/new-study"): (
         WHOLE,
@@ -116,6 +125,7 @@ class Stage:
         self.headers: dict[str, dict[str, str]] = {}
         self.cookies: dict[str, dict[str, str]] = {"nobody": {}, "unknown": {LOGIN_COOKIE: "x" * 43}}
         self.release = self.session = self.token = self.link = self.code = ""
+        self.invitation = ""
 
     async def set(self) -> None:
         service = self.service
@@ -129,6 +139,7 @@ class Stage:
         self.session = began.json()["id"]
         wish = {"kind": "open"}
         invited = await service.call("POST", f"/v1/studies/{OWN}/invitations", "admin", json=wish)
+        self.invitation = invited.json()["id"]
         self.code = invited.json()["urls"][0].rpartition("/")[2]
         tokens, logins = service.api.services.tokens, service.api.services.logins
         record, _ = await tokens.create(name="to be revoked", role=Role.ANALYSE, actor="test")
@@ -183,6 +194,7 @@ class Stage:
             "token": self.token,
             "link": self.link,
             "code": self.code,
+            "invitation": self.invitation,
             "name": "dashboard.css",
             "list": "releases",
         }

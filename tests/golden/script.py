@@ -513,7 +513,8 @@ async def _invitations(record: Recorder) -> None:
     path = "/v1/studies/household/invitations"
     poster = {"kind": "open", "limit": 200, "name": "poster", "expires_at": "2100-01-01T00:00:00+01:00"}
     made = (await record("invitations", "POST", path, "admin", json=poster)).json()["id"]
-    await record("invitations", "POST", path, "admin", json={"kind": "single", "count": 2})
+    two = {"kind": "single", "count": 2}
+    single = (await record("invitations", "POST", path, "admin", json=two)).json()["id"]
     await record(
         "invitations",
         "POST",
@@ -526,6 +527,7 @@ async def _invitations(record: Recorder) -> None:
     hidden = {"kind": "open"}
     await record("invitations", "POST", "/v1/studies/hidden/invitations", "admin", json=hidden)
     await record("invitations", "GET", f"{path}/{made}", "admin")
+    await record("invitations", "GET", f"{path}/{single}/qr", "admin")
     await record("invitations", "DELETE", f"{path}/{made}", "admin")
     await record("invitations", "GET", path, "admin", by="name")
 

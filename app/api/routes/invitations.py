@@ -5,8 +5,8 @@ from fastapi import APIRouter, Response
 from app.api.access import allow
 from app.api.routing import CONFLICTS, StrictRoute
 from app.core.principal import Role
+from app.services.work import run
 from app.web.documents.invitation import (
-    TAKE_PATH,
     InvitationIn,
     InvitationMadeOut,
     InvitationOut,
@@ -14,9 +14,10 @@ from app.web.documents.invitation import (
 )
 from app.web.documents.lists import Limit, PageOut, UuidCursor
 from app.web.documents.paths import IdPath, StudyPath
+from app.web.invitations import make, open_url, qr_code
 from app.web.request import ApiRequest, uuid_of
 
-CSV = "text/csv"
+CSV, SVG = "text/csv", "image/svg+xml"
 
 router = APIRouter(prefix="/v1/studies/{study}/invitations", tags=["invitations"], route_class=StrictRoute)
 
@@ -37,22 +38,10 @@ async def create_invitation(
     With `Accept: text/csv` they are a table. What an open link promises holds for each answer, not for each
     person: one who opens it twice can answer twice.
     """
-    found = await request.study(study, fresh=True)
-    services, base = request.api.services, request.public_url
-    key = services.subject_key
-    made = await services.invitations.create(
-        found,
-        request.principal,
-        kind=document.kind,
-        name=document.name,
-        most=document.most,
-        expires_at=document.expires_at,
-        subjects=None if document.subjects is None else [key.digest(one) for one in document.subjects],
-    )
-    urls = [f"{base}{TAKE_PATH}{code}" for code in made.codes]
+    invitation, urls = await make(request, await request.study(study, fresh=True), document)
     if _wants_csv(request):
         return Response(urls_csv(urls, document.subjects), status_code=201, media_type=CSV)
-    return InvitationMadeOut(id=made.invitation.id, urls=urls)
+    return InvitationMadeOut(id=invitation.id, urls=urls)
 
 
 @router.get("")
@@ -76,6 +65,21 @@ async def read_invitation(request: ApiRequest, study: StudyPath, invitation: IdP
     invitations = request.api.services.invitations
     record = await invitations.get(found, uuid_of(invitation, "invitation"))
     return InvitationOut.of(record, invitations.state(record))
+
+
+@router.get(
+    "/{invitation}/qr",
+    response_class=Response,
+    responses={
+        200: {"description": "The QR code of an open link", "content": {SVG: {"schema": {"type": "string"}}}}
+    },
+)
+@allow(Role.ADMIN)
+async def draw_invitation(request: ApiRequest, study: StudyPath, invitation: IdPath) -> Response:
+    """The QR code of an open link, as SVG. Single links are shown once, when they are made."""
+    found = await request.study(study)
+    record = await request.api.services.invitations.get(found, uuid_of(invitation, "invitation"))
+    return Response(await run(qr_code, open_url(request, record)), media_type=SVG)
 
 
 @router.delete("/{invitation}", status_code=204, response_class=Response)

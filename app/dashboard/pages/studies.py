@@ -27,6 +27,7 @@ from app.services.statistics.reading import Reading
 from app.services.work import run
 from app.web import documents_out, question_params
 from app.web.documents.figures import EpsilonsOut
+from app.web.documents.invitation import InvitationOut
 from app.web.documents.lists import is_slug, is_uuid
 from app.web.documents.plan import PlanOut
 from app.web.documents.release import ReleaseOut, error_of
@@ -42,6 +43,7 @@ from app.web.documents.study_out import StudyOut
 
 ROWS = 50
 SESSIONS = 10
+INVITATIONS = 100
 SORTS = {
     "title": "question",
     "created": "made last",
@@ -83,7 +85,7 @@ async def list_studies(request: PageRequest) -> Response:
 
 async def show(request: PageRequest) -> Response:
     """One study."""
-    return await _page(request, forms.given(request.query_params, *QUESTION))
+    return await page(request, forms.given(request.query_params, *QUESTION))
 
 
 async def ask(request: PageRequest) -> Response:
@@ -105,7 +107,7 @@ async def ask(request: PageRequest) -> Response:
             study, reading.ask, once, asker=asker, allow_worse=allow_worse, fresh=fresh
         )
     except ServiceError as refusal:
-        return await _page(request, fields, refusal)
+        return await page(request, fields, refusal)
     found = reading.ask.parameters.get(RANGE) == FOUND
     is_mean = found or not of_shape(study.definition, reading.ask)
     return redirect(request, address_of(release.id, fields if is_mean else {}))
@@ -145,7 +147,7 @@ async def _changed(request: PageRequest, change: Callable[[str], Awaitable[None]
     try:
         await change(slug)
     except ServiceError as refusal:
-        return await _page(request, {}, changing=refusal)
+        return await page(request, {}, changing=refusal)
     return redirect(request, f"/studies/{slug}")
 
 
@@ -156,14 +158,24 @@ async def _warnings(request: PageRequest, study: Study) -> list[str]:
     return await request.api.services.budgets.warnings(study.definition)
 
 
-async def _page(
+async def _invitations(request: PageRequest, study: Study) -> list[InvitationOut]:
+    """The links by which people answer, for admins."""
+    if not request.is_admin:
+        return []
+    invitations = request.api.services.invitations
+    found = await invitations.page(study, INVITATIONS, None)
+    return [InvitationOut.of(one, invitations.state(one)) for one in found.items]
+
+
+async def page(
     request: PageRequest,
     fields: Mapping[str, str],
     refusal: ServiceError | None = None,
     *,
     changing: ServiceError | None = None,
+    inviting: ServiceError | None = None,
 ) -> Response:
-    """The page of a study, with why a question was refused, or a change of the study."""
+    """The page of a study, with why a question was refused, a change of the study, or an invitation."""
     services = request.api.services
     study = await request.study(request.path_params["study"], fresh=True)
     slug = study.definition.slug
@@ -198,7 +210,9 @@ async def _page(
     return render(
         request,
         "study.html",
-        status=status_of(refusal or changing),
+        status=status_of(refusal or changing or inviting),
+        inviting=inviting,
+        invitations=await _invitations(request, study),
         changing=changing,
         change=request.fields,
         ended=study.state in (StudyState.ARCHIVED, StudyState.RETIRED),

@@ -3,13 +3,26 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 
-from dither._admin_models import Account, NewToken, Quota, Raise, Relation, Role, Token, TokenUsage
+from dither._admin_models import (
+    Account,
+    Invitation,
+    InvitationKind,
+    NewInvitation,
+    NewToken,
+    Quota,
+    Raise,
+    Relation,
+    Role,
+    Token,
+    TokenUsage,
+)
 from dither._async.base import AsyncBase
 from dither._calls import (
     asked_for,
     exact,
     exact_list,
     given,
+    invitation_path,
     key_or_new,
     moment_text,
     quoted,
@@ -169,6 +182,85 @@ class AsyncAdmin(AsyncBase):
             'retired'
         """
         return await self._run(self._calls.call(Study, "POST", f"{study_path(study)}/retire"))
+
+    async def invite(
+        self,
+        study: str,
+        *,
+        kind: InvitationKind,
+        count: int | None = None,
+        subjects: Sequence[str] | None = None,
+        limit: int | None = None,
+        name: str | None = None,
+        expires_at: datetime | None = None,
+    ) -> NewInvitation:
+        """Make links by which people answer a study on a page of the service, without an app.
+
+        The links are in this answer and nowhere else. It is sent once: where no answer comes, links may have
+        been made.
+
+        Privacy: costs nothing by itself. What an open link promises holds for each answer, not each person.
+
+        Args:
+            study: What people answer.
+            kind: "open": one link for all; "single": one for each person, which takes one answer.
+            count: How many single links, each for a person of its own.
+            subjects: In place of count: external ids of the people, each with one lifetime budget over all
+                studies.
+            limit: Answers that an open link takes.
+            name: What to call it, for admins.
+            expires_at: From then on they take no answer, with a time zone. None: never.
+
+        Examples:
+            >>> made = await admin.invite("commute", kind="single", count=2, name="by mail")
+            >>> len(made.urls)
+            2
+        """
+        document = given(
+            kind=kind,
+            count=count,
+            subjects=subjects,
+            limit=limit,
+            name=name,
+            expires_at=moment_text("expires_at", expires_at),
+        )
+        path = f"{study_path(study)}/invitations"
+        return await self._run(self._calls.call(NewInvitation, "POST", path, document, repeatable=False))
+
+    def invitations(self, study: str, *, page_size: int = 100) -> AsyncIterator[Invitation]:
+        """The invitations of a study without their links, fetched page by page.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> _ = await admin.invite("commute", kind="open", limit=200)
+            >>> [(one.kind, one.limit, one.used) async for one in admin.invitations("commute")]
+            [('open', 200, 0)]
+        """
+        return self._pages(Invitation, f"{study_path(study)}/invitations", page_size)
+
+    async def invitation(self, study: str, invitation: str) -> Invitation:
+        """An invitation, by its id.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> made = await admin.invite("commute", kind="open")
+            >>> (await admin.invitation("commute", made.id)).state
+            'valid'
+        """
+        return await self._run(self._calls.read(Invitation, invitation_path(study, invitation)))
+
+    async def revoke_invitation(self, study: str, invitation: str) -> None:
+        """Take no more answers by an invitation; receipts stay good. Doing it again changes nothing.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> made = await admin.invite("commute", kind="open")
+            >>> await admin.revoke_invitation("commute", made.id)
+        """
+        await self._run(self._calls.send("DELETE", invitation_path(study, invitation)))
 
     async def create_token(
         self,
