@@ -146,7 +146,7 @@ async def test_a_study_of_measures_is_made_duplicated_and_asked_by_measure(
     ada = {
         "subject": "ada",
         "values": {"income": 9000, "age": 18, "party": "red", "place": [0, 1]},
-        "epsilon": 5,
+        "epsilon": 4,
         "trust": "central",
     }
     await service.call("POST", "/v1/studies/household/contributions", "contribute", json=ada)
@@ -192,7 +192,7 @@ async def test_a_study_of_one_measure_is_made_duplicated_and_asked(
     assert f"{measure}</textarea>" in admin.page
     assert (await admin.post("/dashboard/new-study", {**fields, **form, "slug": "like"})).status_code == 303
     name, _, _ = measure.partition(":")
-    ada = {"subject": "ada", "values": {name: value}, "epsilon": 5, "trust": "central"}
+    ada = {"subject": "ada", "values": {name: value}, "epsilon": 4, "trust": "central"}
     await service.call("POST", "/v1/studies/one/contributions", "contribute", json=ada)
     await analyst.get("/dashboard/studies/one")
     assert f" of {name}</dt>" in analyst.page

@@ -272,7 +272,7 @@ def test_labels_are_compared_by_keyboard_and_each_plot_has_its_table(visit, serv
     slug, labels = f"towns-{name}-{scheme}", ("north", "south", "east")
     study = {"slug": slug, "lower": 0, "upper": 100, "attributes": {"town": labels}, "default_share": 0.2}
     people = [
-        {"subject": f"{slug}-{n}", "value": 20 + 20 * (n % 3), "epsilon": 5, "trust": "central"}
+        {"subject": f"{slug}-{n}", "value": 20 + 20 * (n % 3), "epsilon": 4, "trust": "central"}
         | {"attributes": {"town": labels[n % 3]}}
         for n in range(90)
     ]
