@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 
+from app.core.epsilon import MICRO
 from tests.api.service import Service
 from tests.store.faults import Crash, InterceptedDatabase, Interception, crash
 
@@ -92,6 +93,7 @@ class Replay:
                 except AssertionError as error:
                     story = "\n".join(told(one["last"]) for one in states[1 : place + 1])
                     raise AssertionError(f"trace {self.number}, step {place}: {error}\n{story}") from error
+            await self._compare_shown(states[-1]["state"])
             await self._compare_answers(states[-1]["state"])
         finally:
             for worker in list(self.open):
@@ -237,26 +239,36 @@ class Replay:
             assert known == response.content, f"answer {answer} is {response.text}"
 
     async def _compare(self, state: dict[str, Any]) -> None:
-        """Every balance and every line of a statement."""
+        """Every balance and every line of a statement, to the last millionth."""
+        services = self.services["w2"].api.services
         for person, account in state["accounts"].items():
-            path = f"/v1/subjects/{self._name(person)}/budget"
-            statement = (await self.services["w2"].call("GET", path, "admin")).json()
+            statement = await services.budgets.statement(services.subject_key.digest(self._name(person)))
             lines = {
                 self._name(study): (line["live"], line["eps"] * UNIT, line["spent"] * UNIT)
                 for (owner, study), line in state["lines"].items()
                 if owner == person
             }
             found = {
-                line["study"]: (line["live"], line["epsilon"], line["spent"]) for line in statement["studies"]
+                line.study: (line.live, line.amount / MICRO, line.amount_spent / MICRO)
+                for line in statement.studies
             }
             assert found == lines, f"{person} holds {found}, not {lines}"
-            balance = tuple(statement["epsilon"][name] for name in ("total", "reserved", "spent"))
-            should = (
-                account["total"] * UNIT,
-                account["reserved"] * UNIT,
-                sum(one[2] for one in lines.values()),
-            )
-            assert balance == should, f"{person} has {balance}, not {should}"
+            balance = statement.account.epsilon
+            amounts = tuple(one / MICRO for one in (balance.total, balance.reserved, balance.spent))
+            spent = sum(line[2] for line in lines.values())
+            should = (account["total"] * UNIT, account["reserved"] * UNIT, spent)
+            assert amounts == should, f"{person} has {amounts}, not {should}"
+
+    async def _compare_shown(self, state: dict[str, Any]) -> None:
+        """What a person is shown over HTTP."""
+        for person, account in state["accounts"].items():
+            path = f"/v1/subjects/{self._name(person)}/budget"
+            shown = (await self.services["w2"].call("GET", path, "admin")).json()
+            assert shown["epsilon"]["total"] == account["total"] * UNIT
+            assert shown["epsilon"]["reserved"] == account["reserved"] * UNIT
+            spent = {line["study"]: line["spent"] for line in shown["studies"]}
+            lines = {key: line for key, line in state["lines"].items() if key[0] == person}
+            assert spent == {self._name(study): line["spent"] * UNIT for (_, study), line in lines.items()}
 
     async def _compare_answers(self, state: dict[str, Any]) -> None:
         """All answers of the model are there, in its order and with its bytes, and no others."""

@@ -36,7 +36,10 @@ HAPPENS = (
 async def processes(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[dict[str, Service]]:
     """The service as often as the model has processes, on one database; its books are in order at the end."""
     monkeypatch.setattr("app.main.Database", InterceptedDatabase)
-    async with open_service(url) as one, open_service(url) as other:
+    async with (
+        open_service(url, log_level="error") as one,
+        open_service(url, log_level="error") as other,
+    ):
         yield dict(zip(WORKERS, (one, other), strict=True))
         assert not (await one.api.services.ledger.audit()).findings
 
@@ -77,7 +80,7 @@ async def test_a_model_that_charges_otherwise_is_told_apart(
     needs_quint()
     async with processes(database_url, monkeypatch) as services:
         with pytest.raises(AssertionError, match=r"trace \d+, step \d+"):
-            await replayed(services, traces=40, steps=24, seed=SEED, init=f'starts("{fault}")')
+            await replayed(services, traces=25, steps=16, seed=SEED, init=f'starts("{fault}")')
 
 
 @pytest.mark.slow

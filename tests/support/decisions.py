@@ -1,12 +1,14 @@
 """The exact law of one round of a sampler, by following all of its decisions.
 
 A sampler asks for uniform integers, exponential coins and geometric numbers. Each of these is tested on its
-own; here a script answers in their place and their probabilities multiply.
+own; here a script answers in their place and their probabilities multiply. With a rational number in place of
+1/e they are fractions, which are compared exactly.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from types import ModuleType
 from typing import Any
 
@@ -35,12 +37,12 @@ class Law:
         restarts: Probability that the sampler starts again.
     """
 
-    outcomes: dict[Any, float] = field(default_factory=dict)
-    restarts: float = 0.0
+    outcomes: dict[Any, Any] = field(default_factory=dict)
+    restarts: Any = 0
 
-    def probability(self, outcome: Any) -> float:
+    def probability(self, outcome: Any) -> Any:
         """Of the sampler as a whole."""
-        return self.outcomes.get(outcome, 0.0) / (1 - self.restarts)
+        return self.outcomes.get(outcome, 0) / (1 - self.restarts)
 
 
 def one_round(
@@ -49,6 +51,7 @@ def one_round(
     draw: Callable[[], Any],
     *,
     restarts: Callable[[list[Request], Request], bool],
+    base: Fraction | None = None,
 ) -> Law:
     """Follow all paths of a sampler until it ends or starts again.
 
@@ -57,6 +60,7 @@ def one_round(
         module: Where the sampler takes `below`, `bernoulli_exp` and `geometric` from.
         draw: Calls the sampler.
         restarts: Whether a request, after those before it, begins another round.
+        base: What stands for 1/e; then all exponents are whole, and all probabilities fractions.
     """
     script: list[Any] = []
     asked: list[Request] = []
@@ -74,7 +78,7 @@ def one_round(
     for name in ("below", "bernoulli_exp", "geometric"):
         monkeypatch.setattr(module, name, ask(name), raising=False)
     law = Law()
-    paths: list[tuple[list[Any], float]] = [([], 1.0)]
+    paths: list[tuple[list[Any], Any]] = [([], Fraction(1))]
     while paths:
         script, probability = paths.pop()
         asked = []
@@ -84,19 +88,26 @@ def one_round(
             if restarts(asked, branch.request):
                 law.restarts += probability
             else:
-                paths += [([*script, a], probability * p) for a, p in _answers(branch.request)]
+                paths += [([*script, a], probability * p) for a, p in _answers(branch.request, base)]
         else:
-            law.outcomes[outcome] = law.outcomes.get(outcome, 0.0) + probability
+            law.outcomes[outcome] = law.outcomes.get(outcome, 0) + probability
     return law
 
 
-def _answers(request: Request) -> list[tuple[Any, float]]:
+def _answers(request: Request, base: Fraction | None) -> list[tuple[Any, Any]]:
     name, arguments = request
     if name == "below":
         (bound,) = arguments
-        return [(answer, 1 / bound) for answer in range(bound)]
-    numerator, denominator = arguments
-    b = math.exp(-numerator / denominator)
+        return [(answer, Fraction(1, bound)) for answer in range(bound)]
+    b = power(base, Fraction(*arguments))
     if name == "bernoulli_exp":
         return [(True, b), (False, 1 - b)]
     return [(k, (1 - b) * b**k) for k in range(MOST)]
+
+
+def power(base: Fraction | None, exponent: Fraction) -> Any:
+    """e to the negative exponent; with a base in place of 1/e exactly."""
+    if base is None:
+        return math.exp(-exponent)
+    assert exponent.denominator == 1, "a fraction has no exact root"
+    return base**exponent.numerator

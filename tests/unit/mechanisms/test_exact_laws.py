@@ -1,0 +1,226 @@
+"""Laws of samplers by rational arithmetic: not close to what they should be, but equal.
+
+A rational number stands for 1/e, so that probabilities are fractions. Both sides of each equation are
+quotients of polynomials in it. Times all denominators they are polynomials, and those that agree at more
+points than their degree are the same, also at 1/e: each test has more points than that.
+"""
+
+from fractions import Fraction
+from functools import partial
+from itertools import product
+from math import prod
+from typing import Any
+
+import pytest
+from dither.device import exact
+
+from app.core.epsilon import MICRO
+from app.core.noise import Hourglass
+from app.mechanisms import exponential, hourglass, permute_and_flip, refined_laplace
+from tests.support.decisions import one_round, power
+
+FEW = [Fraction(place, 17) for place in range(1, 17)]
+"""Points for degrees below 16."""
+
+MANY = [Fraction(place, 65) for place in range(1, 65)]
+"""Points for degrees below 64."""
+
+RATES = [(1, 2), (1, 3), (2, 3)]
+"""1/scale before and after a refinement."""
+
+FORMER, FINER = range(-3, 4), range(-4, 5)
+"""Noise that is refined, and what comes of it. The equations have degrees below 60 there."""
+
+
+def laplace(p, z):
+    return (1 - p) / (1 + p) * p ** abs(z)
+
+
+# ------------------------------------------------------------------------------------------ one draw
+
+
+@pytest.mark.parametrize("base", FEW)
+@pytest.mark.parametrize("rate", [1, 2])
+def test_a_laplace_draw_has_its_law(monkeypatch, base, rate):
+    """A geometric number and a sign, once more for a negative zero."""
+    p, again = base**rate, Fraction(0)
+    outcomes: dict[int, Fraction] = {}
+    for size, sign in product(range(5), (0, 1)):
+        sizes, signs = iter([size, 0]), iter([sign, 0])
+        asked: list[Fraction] = []
+
+        def geometric(numerator, denominator, bits, asked=asked, sizes=sizes):
+            asked.append(Fraction(numerator, denominator))
+            return next(sizes)
+
+        monkeypatch.setattr(exact, "geometric", geometric)
+        drawn = exact.discrete_laplace(1, rate, partial(next, signs))
+        assert asked[0] == rate
+        chance = (1 - p) * p**size / 2
+        if len(asked) == 1:
+            outcomes[drawn] = outcomes.get(drawn, 0) + chance
+        else:
+            again += chance
+    for z in range(-4, 5):
+        assert outcomes[z] / (1 - again) == laplace(p, z)
+
+
+@pytest.mark.parametrize("base", FEW)
+@pytest.mark.parametrize(("half", "step"), [(half, step) for half in (1, 2, 3) for step in range(half + 1)])
+def test_the_level_of_an_hourglass_has_its_law(monkeypatch, base, half, step):
+    """All places of a level are equally likely: `test_every_pair_has_its_place` finds each of them once."""
+    shape = Hourglass(sensitivity=2 * half, epsilon=MICRO, step=step)
+    monkeypatch.setattr("tests.support.decisions.MOST", 5)
+    law = one_round(
+        monkeypatch,
+        hourglass,
+        lambda: hourglass._draw_t(shape, lambda count: 0),
+        restarts=lambda before, request: request == ("below", (8 * half,)) and len(before) > 0,
+        base=base,
+    )
+    total = 2 * step + 1 + (4 * half + 4 * step + 2) * base / (1 - base) + 8 * half * (base / (1 - base)) ** 2
+    for t in range(5):
+        assert law.probability(t) == hourglass._cells(shape, t) * base**t / total
+
+
+def drawn(monkeypatch, module, sampler, scores, base):
+    """Probability of each choice."""
+    law = one_round(
+        monkeypatch,
+        module,
+        lambda: sampler(scores, 1, lambda count: 0),
+        restarts=lambda before, request: module is exponential and request[0] == "below" and len(before) > 0,
+        base=base,
+    )
+    return [law.probability(place) for place in range(len(scores))]
+
+
+SCORES = list(product(range(3), repeat=3))
+
+
+@pytest.mark.parametrize("base", FEW)
+def test_choices_have_their_laws(monkeypatch, base):
+    for scores in SCORES:
+        chances = [base ** (max(scores) - score) for score in scores]
+        # e^(s / scale), and what is left of it in all.
+        found = drawn(monkeypatch, exponential, exponential.choose_exponential, scores, base)
+        assert found == [chance / sum(chances) for chance in chances]
+        found = drawn(monkeypatch, permute_and_flip, permute_and_flip.choose, scores, base)
+        assert found == [flipped(chances, place) for place in range(3)]
+
+
+def flipped(chances, place):
+    """p_j times the integral over t from 0 to 1 of the product of 1 - p_k t."""
+    others = [chance for other, chance in enumerate(chances) if other != place]
+    first, second = -sum(others), prod(others)
+    return chances[place] * (1 + first / 2 + second / 3)
+
+
+# -------------------------------------------------------------------------------------- a refinement
+
+
+class Exactly:
+    """In place of bounds: the number itself."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __mul__(self, other):
+        return Exactly(self.value * other.value)
+
+    def complement(self):
+        return Exactly(1 - self.value)
+
+
+def refined(monkeypatch, base, rate, finer, noise):
+    """Probabilities of what `refine_laplace` makes of some noise, by its own weights, pieces and places."""
+    with monkeypatch.context() as patched:
+        patched.setattr(refined_laplace, "exp_bounds", lambda x, width: Exactly(power(base, x)))
+        patched.setattr(refined_laplace, "_of_rates", refined_laplace._of_rates.__wrapped__)
+        weights: Any = refined_laplace._weights
+        refine: Any = refined_laplace.refine_laplace  # Takes 1/3 as it is, too.
+        pieces, total = weights(abs(noise), Fraction(rate), Fraction(finer), 0)
+        chances = [piece.value / total.value for piece in pieces]
+        law = dict.fromkeys(FINER, Fraction(0))
+        asked = []
+
+        def place(piece, k):
+            def geometric(numerator, denominator, bits):
+                asked.append(Fraction(numerator, denominator))
+                return k
+
+            patched.setattr(refined_laplace, "_piece", lambda *arguments: piece)
+            patched.setattr(refined_laplace, "geometric", geometric)
+            return refine(noise, Fraction(1, rate), Fraction(1, finer), lambda count: 0)
+
+        for piece, chance in enumerate([*chances, 1 - sum(chances)]):
+            asked.clear()
+            first = place(piece, 0)
+            if not asked:
+                law[first] += chance
+                continue
+            p = power(base, asked[0])
+            # What repeats, repeats with the remainder by what the noise has room for.
+            period = abs(noise) + 1 if piece == 1 else None
+            if period is not None:
+                assert all(place(piece, k) == place(piece, k + period) for k in range(3 * period))
+            for k in range(period or len(FORMER) + len(FINER)):
+                if (u := place(piece, k)) in law:
+                    law[u] += chance * (1 - p) * p**k / (1 - p**period if period else 1)
+    return law
+
+
+def independent(monkeypatch, base, rate, finer, noise):
+    """The fault: a draw that knows nothing of the one before, at the price of a refinement."""
+    return {u: laplace(base**finer, u) for u in FINER}
+
+
+def without_the_atom(monkeypatch, base, rate, finer, noise):
+    """Another one: the former noise itself is never kept."""
+    law = refined(monkeypatch, base, rate, finer, noise)
+    r, p1, p2 = base ** (finer - rate), base**rate, base**finer
+    atom = r ** (abs(noise) + 1) * (1 - p1 * p1) / (1 - p2 * p2)
+    return {u: (chance - atom * (u == noise)) / (1 - atom) for u, chance in law.items()}
+
+
+def losses(sampler, monkeypatch, base, rate, finer):
+    """How many times as likely two answers are about one number as about the next one, at most."""
+    p1 = base**rate
+    both = {
+        (z, u): laplace(p1, z) * chance
+        for z in FORMER
+        for u, chance in sampler(monkeypatch, base, rate, finer, z).items()
+    }
+    return [
+        ratio
+        for (z, u), chance in both.items()
+        if (z + 1, u + 1) in both
+        for ratio in (chance / both[z + 1, u + 1], both[z + 1, u + 1] / chance)
+    ]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("rate", "finer"), RATES)
+def test_a_refinement_and_the_draw_before_it_have_the_law_of_a_chain(monkeypatch, rate, finer):
+    """P(Z1 = z) P(Z2 = u | z) is P(Z2 = u) P(V = z - u), for all z and u: x cancels in the second factor."""
+    for base in MANY:
+        p1, p2 = base**rate, base**finer
+        atom = p2 / p1 * ((1 - p1) / (1 - p2)) ** 2
+        for z in FORMER:
+            law = refined(monkeypatch, base, rate, finer, z)
+            for u in FINER:
+                v = (1 - atom) * laplace(p1, z - u) + (atom if u == z else 0)
+                assert laplace(p1, z) * law[u] == laplace(p2, u) * v
+
+
+@pytest.mark.parametrize("base", FEW[::5])
+@pytest.mark.parametrize(("rate", "finer"), RATES)
+def test_both_answers_together_cost_what_the_finer_one_does(monkeypatch, base, rate, finer):
+    assert max(losses(refined, monkeypatch, base, rate, finer)) == 1 / base**finer
+
+
+@pytest.mark.parametrize("fault", [independent, without_the_atom])
+@pytest.mark.parametrize("base", FEW[::5])
+@pytest.mark.parametrize(("rate", "finer"), RATES)
+def test_control_another_draw_costs_more_than_a_refinement(monkeypatch, fault, base, rate, finer):
+    assert max(losses(fault, monkeypatch, base, rate, finer)) > 1 / base**finer
