@@ -10,6 +10,7 @@ import pytest
 from app.dashboard import rendering
 from app.dashboard.requests import GUEST_COOKIE, LOGIN_COOKIE, PERSON_COOKIE, TOKEN_FIELD
 from app.services.admin.logins import form_token
+from app.web import visitors
 from tests.api.test_hostile_text import HOSTILE, HOSTILE_BYTES
 from tests.dashboard.browser import ORIGIN
 from tests.dashboard.test_permissions import KEYS, PAGES, Stage
@@ -31,6 +32,13 @@ NAMES = sorted(
 
 LINK = ("GET", "/dashboard/person/open/{link}")
 """The one page that looks at nothing that it is asked with: a link is used by its form."""
+
+
+@pytest.fixture(autouse=True)
+def room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One address sends thousands of forms here."""
+    monkeypatch.setattr(visitors, "OF_AN_ADDRESS", 10**6)
+    monkeypatch.setattr(visitors, "OF_A_LINK", 10**6)
 
 
 class Visitor:
@@ -56,7 +64,7 @@ class Visitor:
 
 
 @pytest.fixture
-def visitors(stage: Stage) -> Iterator[Visitor]:
+def senders(stage: Stage) -> Iterator[Visitor]:
     return (Visitor(stage, method, path) for method, path in KEYS)
 
 
@@ -65,8 +73,8 @@ def assert_refused(response: httpx.Response, *what: object) -> None:
 
 
 @pytest.mark.long
-async def test_every_address_of_a_page_refuses_text_that_cannot_be_kept(visitors: Iterator[Visitor]) -> None:
-    for visitor in visitors:
+async def test_every_address_of_a_page_refuses_text_that_cannot_be_kept(senders: Iterator[Visitor]) -> None:
+    for visitor in senders:
         for text in HOSTILE.values():
             for query in (f"{text}=1", *(f"{name}={text}" for name in NAMES)):
                 address = f"{visitor.concrete}?{query}"
@@ -88,8 +96,8 @@ async def test_every_part_of_a_pages_path_refuses_text_that_cannot_be_kept(stage
 
 
 @pytest.mark.long
-async def test_every_field_of_a_form_refuses_text_that_cannot_be_kept(visitors: Iterator[Visitor]) -> None:
-    for visitor in visitors:
+async def test_every_field_of_a_form_refuses_text_that_cannot_be_kept(senders: Iterator[Visitor]) -> None:
+    for visitor in senders:
         if visitor.method != "POST":
             continue
         for text in HOSTILE.values():
@@ -99,8 +107,8 @@ async def test_every_field_of_a_form_refuses_text_that_cannot_be_kept(visitors: 
 
 
 @pytest.mark.long
-async def test_no_cookie_is_a_fault(visitors: Iterator[Visitor]) -> None:
-    for visitor in visitors:
+async def test_no_cookie_is_a_fault(senders: Iterator[Visitor]) -> None:
+    for visitor in senders:
         for text in HOSTILE_BYTES:
             for name in (LOGIN_COOKIE, PERSON_COOKIE, GUEST_COOKIE, "dither_sign_in"):
                 cookies = name.encode() + b"=" + text

@@ -304,6 +304,14 @@ async def test_a_study_of_local_people_sends_them_to_an_app(service: Service):
     assert (await send(service, path, {**STRONG, "value": "5"})).status_code == 422
 
 
+async def test_a_page_that_cannot_add_noise_on_the_device_says_so(service: Service):
+    for trust, says in ((["central", "local"], True), (["central", "public"], False)):
+        (path,) = await links(service, await service.study(trust=trust, **RANGE))
+        page = (await opened(service, path)).text
+        assert ("answer in an app instead" in text_of(page)) is says
+        assert 'value="local"' not in page
+
+
 async def test_forms_of_other_sites_are_refused(service: Service):
     study = await service.study(**RANGE)
     (path,) = await links(service, study)

@@ -22,6 +22,8 @@ VARYING: tuple[tuple[re.Pattern[bytes], bytes | Callable[[re.Match[bytes]], byte
         lambda found: {36: b"ID", 32: b"REQUEST", 64: b"FORM"}[len(found[0])],
     ),
     (re.compile(rb"dither_(login|guest)=[\w-]+"), b"COOKIE"),
+    (re.compile(rb"(?<=/take/)[\w-]{22}\b"), b"CODE"),
+    (re.compile(rb'(?<=name="key" value=")[\w-]{43}(?=")'), b"KEY"),
     (re.compile(rb"dither_[a-z_]*_seconds[^\n]*"), b"SECONDS"),
     (re.compile(rb"(dither_[a-z_]*_created[^\n]*) [^ \n]*"), rb"\1 TIME"),
 )

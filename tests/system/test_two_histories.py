@@ -6,6 +6,7 @@ before and after folds, releases and rounds of K-means. The noisy answers are th
 what is compared is everything else. Random ids are taken out; clocks stand still until they are moved.
 """
 
+import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -99,6 +100,9 @@ class History:
     browsers: dict[str, Browser]
     releases: list[str] = field(default_factory=list)
     session: str = ""
+    invitation: str = ""
+    codes: list[str] = field(default_factory=list)
+    receipt: str = ""
     seen: list[Seen] = field(default_factory=list)
 
     async def set_up(self) -> None:
@@ -124,7 +128,26 @@ class History:
         made = await self.service.call("POST", f"/v1/studies/{POINTS}/sessions", "admin", json=session)
         assert made.status_code == 201, made.text
         self.session = made.json()["id"]
+        await self.invite()
         await self.look()
+
+    async def invite(self) -> None:
+        """Two single links, one of which is used."""
+        path, wish = f"/v1/studies/{NUMBERS}/invitations", {"kind": "single", "count": 2}
+        made = (await self.service.call("POST", path, "admin", json=wish)).json()
+        self.invitation = made["id"]
+        self.codes = [url.rpartition("/")[2] for url in made["urls"]]
+        form = {"value": str(OWN), "epsilon": "1", "trust": "central", "key": "a form"}
+        sent = await self.send(f"/take/{self.codes[0]}", form)
+        found = re.search(r'name="receipt" value="([^"]+)"', sent.text)
+        assert found is not None
+        self.receipt = found[1]
+
+    async def send(self, path: str, form: dict[str, str]) -> httpx.Response:
+        """Send a form as a person with a link does."""
+        sent = await self.service.client.post(path, data=form, headers={"Origin": "http://test"})
+        assert sent.status_code == 200, sent.text
+        return sent
 
     async def ask(self, method: str, study: str, **document: Any) -> None:
         """Send a contribution that is accepted."""
@@ -137,6 +160,8 @@ class History:
     async def put(self, value: int, *, all_of_them: bool) -> None:
         """A person sends a value in both studies; others do, too, one of them with another epsilon."""
         await self.ask("PUT", NUMBERS, subject="bob", value=value, trust="central", epsilon=1)
+        form = {"value": str(value), "epsilon": "1", "trust": "central", "receipt": self.receipt}
+        await self.send("/take/receipt/change", form)
         await self.ask("PUT", POINTS, subject="bob", value=[value, value], trust="central", epsilon=2)
         choice = "red" if value == OWN else "green"
         await self.ask("PUT", POLL, subject="bob", value=choice, trust="central", epsilon=1)
@@ -199,6 +224,8 @@ class History:
             "session": (self.session,),
             "subject": ("bob", "p1"),
             "token": (NO_TOKEN,),
+            "invitation": (self.invitation,),
+            "code": self.codes,
             "link": ("none",),
             "list": ("releases", "studies", "budgets", "none"),
             "name": ("swagger-ui.css", "swagger-ui-bundle.js", "none"),
@@ -277,6 +304,7 @@ async def withdrawing(url: str, clocks: Clocks, *, leaves: bool) -> list[Seen]:
                 for study in (NUMBERS, POINTS, POLL):
                     path = f"/v1/studies/{study}/contributions/bob"
                     assert (await made.service.call("DELETE", path, "contribute")).status_code == 204
+                await made.send("/take/receipt/withdraw", {"receipt": made.receipt})
             await made.look()
         return made.seen
 

@@ -97,7 +97,9 @@ async def assert_same_answers(service: Service, kept: dict[str, Any]) -> None:
         else:
             assert response.text == answer["body"], f"{answer['path']} {options}"
     rows = await service.rows()
-    assert {**rows, "token": 0} == {**kept["rows"], "token": 0}, "nothing was made, nobody was charged"
+    # Tables that are younger than the installation are empty.
+    former = dict.fromkeys(rows, 0) | kept["rows"]
+    assert {**rows, "token": 0} == {**former, "token": 0}, "nothing was made, nobody was charged"
 
 
 async def assert_same_statements(service: Service, kept: dict[str, Any]) -> None:

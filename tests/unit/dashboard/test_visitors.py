@@ -1,9 +1,11 @@
 """How many forms an address may send, and for how long it is known."""
 
+from uuid import uuid4
+
 import pytest
 
 from app.web.rate import RateLimited
-from app.web.visitors import OF_AN_ADDRESS, REMEMBERED_SECONDS, Visitors
+from app.web.visitors import OF_A_LINK, OF_AN_ADDRESS, REMEMBERED_SECONDS, Visitors
 
 
 class Clock:
@@ -41,3 +43,12 @@ def test_an_address_may_send_again_after_a_while_and_is_forgotten_after_an_hour(
     visitors.take_address("192.0.2.1")
     assert list(visitors._addresses._buckets) != known, "under another key"
     assert len(visitors._addresses._buckets) == 1
+
+
+def test_a_link_takes_so_many_forms_a_minute_from_all_addresses():
+    visitors, one, other = Visitors(Clock()), uuid4(), uuid4()
+    for _ in range(OF_A_LINK):
+        visitors.take_link(one)
+    with pytest.raises(RateLimited, match="with this link"):
+        visitors.take_link(one)
+    visitors.take_link(other)
