@@ -49,7 +49,7 @@ from app.web.validation_messages import InvalidValue
 DEFAULT_EPSILON_MIN = MICRO // 1000
 DEFAULT_GAUSSIAN_MIN = MICRO // 10
 DEFAULT_EPSILON_MAX = 4 * MICRO
-"""Whoever sees all answers about a person is at most 98.2 % sure of one of two equally likely values."""
+"""One who sees all answers about a person is at most 98.2 % sure of one of two equally likely values."""
 DEFAULT_SHARE = MICRO // 10
 DEFAULT_TILT = MICRO // 10
 LEAST_SECRET_MIN = MICRO // 20
