@@ -1,6 +1,7 @@
 """Shared fixtures: a real PostgreSQL for the session, a fresh database per test, the live service."""
 
 import gc
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 from app.postgres.embedded import EmbeddedPostgres
-from app.services.statistics import publishing
+from app.services.statistics import publishing, says_nothing
 from tests.support.citus import CitusServer
 from tests.support.databases import Server, crash, scratch_directory
 from tests.support.live import LiveService, live_service
@@ -93,6 +94,16 @@ def empty_database_url(postgres_server: Server) -> Iterator[str]:
     """A fresh database without a schema."""
     with postgres_server.empty_database() as url:
         yield url
+
+
+@pytest.fixture(autouse=True)
+def _few_people(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have few people answered in this process, as most tests ask them, without `allow_worse`.
+
+    That would let through what is no gain, too. Tests with the marker `refuses` see what is refused.
+    """
+    if "refuses" not in request.keywords:
+        monkeypatch.setattr(says_nothing, "WHOLE", math.inf)
 
 
 @pytest.fixture(params=[publishing.FREE_ATTEMPTS, 0], ids=["tried", "held"])

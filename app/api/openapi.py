@@ -42,6 +42,14 @@ PROBLEM_SCHEMA: Mapping[str, Any] = {
                 "properties": {"field": {"type": "string"}, "reason": {"type": "string"}},
             },
         },
+        "share": {
+            "type": ["number", "null"],
+            "description": "Of says_nothing: the least share that would do; null where none would.",
+        },
+        "people": {
+            "type": ["integer", "null"],
+            "description": "Of says_nothing: how many people would do; null where no number would.",
+        },
     },
 }
 

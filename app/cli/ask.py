@@ -238,7 +238,7 @@ def release(
         bool,
         typer.Option(
             "--allow-worse",
-            help="Answer also where most people cannot pay any more, or far less exactly than before.",
+            help="Answer also where most people cannot pay, far less exactly than before, or saying nothing.",
         ),
     ] = False,
     fresh: Fresh = False,

@@ -198,6 +198,22 @@ class NoGain(PrivacyRefusal):
     code = "no_gain"
 
 
+class SaysNothing(PrivacyRefusal):
+    """The answer would tell no more than that it lies where every answer does.
+
+    Attributes:
+        share: The least that would do [ppm]; None: none would.
+        people: How many would do at the share that was asked; None: no number would.
+    """
+
+    code = "says_nothing"
+
+    def __init__(self, detail: str, *, share: int | None = None, people: int | None = None) -> None:
+        super().__init__(detail)
+        self.share = share
+        self.people = people
+
+
 class Unauthenticated(ServiceError):
     """No token, or one that is unknown, expired or revoked."""
 

@@ -270,18 +270,24 @@ class Accuracy:
         half_width: Half of the interval for the dataset; None where people decide it, and are secret.
         population_error, population_half_width: The first two about the population that people were drawn
             from; None where they are not predicted.
+        assumed: Of a variance, the one that values are assumed to have, above 0.
     """
 
     error: float
     half_width: float | None
     population_error: float | None = None
     population_half_width: float | None = None
+    assumed: float = math.inf
 
     @property
     def root(self) -> "Accuracy":
-        r"""Of the standard deviation, at most: :math:`|\sqrt a - \sqrt b| \le \sqrt{|a - b|}`."""
+        r"""Of the standard deviation, by :math:`|\sqrt a - \sqrt b| = |a - b| / (\sqrt a + \sqrt b)`.
+
+        Of an interval the most that half of it can be: :math:`|\sqrt a - \sqrt b| \le \sqrt{|a - b|}`.
+        """
         half = None if self.half_width is None else math.sqrt(self.half_width / 2)
-        return Accuracy(error=math.sqrt(self.error), half_width=half)
+        error = self.error / (math.sqrt(self.assumed) + math.sqrt(self.assumed + self.error))
+        return Accuracy(error=error, half_width=half)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

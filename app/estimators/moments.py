@@ -58,11 +58,8 @@ POPULATION_RISK = 0.2
 answers that are read together each has its part of that part."""
 
 _STEPS = 12
-_PLACES: NDArray[np.float64] = np.linspace(0.0, 0.5, 33)
-"""Means at which the worst error is looked for [range widths from the middle]."""
-_REACH: NDArray[np.float64] = (0.5 + _PLACES) ** 2
-_MOST: NDArray[np.float64] = np.minimum(WORST_VARIANCE - _PLACES**2, _REACH / 2)
-"""The largest squared distance of a value from each of them, and the variance for which A varies most."""
+_PLACE = 0.25
+"""Where the mean is for which an error is predicted [range widths from the middle]."""
 
 _ROUNDING = 1 / GRID_SIZE
 """The most that squares were rounded down by [range width squared]."""
@@ -210,7 +207,8 @@ def with_both(
         conclusion = conclude(values, bound, LEVEL + risk)
         return replace(conclusion, variance=found().statistic(mean, square, question.grid))
 
-    return replace(plan, conclude=concluded, spread=lambda: found().planned(question.grid))
+    assumed = WORST_VARIANCE if question.variance is None else question.variance
+    return replace(plan, conclude=concluded, spread=lambda: found().planned(question.grid, assumed))
 
 
 def _doubled(noise: Noise) -> Noise | None:
@@ -295,25 +293,35 @@ class _Moments:
             coverage="worst_case" if self.dataset.squares else "at_least",
         )
 
-    def planned(self, grid: Grid) -> Accuracy:
-        r"""The most that `statistic` errs by and says of it, for any data.
+    def planned(self, grid: Grid, variance: float) -> Accuracy:
+        r"""What `statistic` is expected to err by, and the most that its interval can be.
 
-        Every bound in it rises with the variance and with the distance of the mean from the middle, so the
-        interval is no wider than at the largest of both: from :math:`V - a` to :math:`V + a + r^2`. The error
-        about the population's variance is the largest over all means, of A, and of the e^2 that its mean is
-        corrected for.
+        The error is that of A and of the :math:`e^2` that its mean is corrected for, whose variance is at
+        most 5 times the square of that of e, about the dataset: where the mean is a quarter of the range off
+        the middle, which for all other means predicts the noise of A within a factor of 1.27; and where
+        values have the variance that is assumed, as far as there is room for it there, and vary as much about
+        that as Normal ones at most.
+
+        Every bound in an interval rises with the variance and with the distance of the mean from the middle,
+        so it is no wider than at the largest of both: from :math:`V - a` to :math:`V + a + r^2`.
+
+        Args:
+            grid: The study's.
+            variance: That is assumed of the values [range width squared].
         """
-        unit, risk = float(grid.width) ** 2, 1 - LEVEL
+        unit, risk, reach = float(grid.width) ** 2, 1 - LEVEL, (0.5 + _PLACE) ** 2
         of_square, of_mean = self._errors(
             0.5, WORST_VARIANCE, self.dataset, risk * (1 - MEAN_RISK), risk * MEAN_RISK
         )
-        noise = self._noise
-        drawn = _MOST * (_REACH - _MOST) * self.population.squares + noise[1] + 4 * _PLACES**2 * noise[0]
-        error = float(np.sqrt(drawn + (_REACH * self.population.bias) ** 2).max())
-        error += math.sqrt(5) * noise[0] + WORST_VARIANCE * self.population.squares + self.population.bias**2
+        noise, spread = self._noise, min(variance, WORST_VARIANCE - _PLACE**2)
+        scatter = min(2 * spread**2, spread * (reach - spread)) * self.dataset.squares
+        drawn = scatter + noise[1] + 4 * _PLACE**2 * noise[0] + 5 * noise[0] ** 2
+        error = math.sqrt(drawn + (reach * self.dataset.bias) ** 2)
         half = of_square + (of_mean**2 + _ROUNDING) / 2 + _kept(WORST_VARIANCE)
         return Accuracy(
-            error=unit * min(error, WORST_VARIANCE), half_width=unit * min(half, WORST_VARIANCE / 2)
+            error=unit * min(error, WORST_VARIANCE),
+            half_width=unit * min(half, WORST_VARIANCE / 2),
+            assumed=unit * spread,
         )
 
     def upper_bound(self, mean: float, square: float, risk: float) -> float:

@@ -230,10 +230,12 @@ def predicted_error(question: Question, reader: PivotReader, mass: float | None 
 
 
 def _spread(question: Question, cap: float) -> Callable[[], Accuracy]:
-    r"""The leading term of the error of a variance off three sums, at the worst values.
+    r"""The leading term of the error of a variance off three sums.
 
-    The coefficients of their noise, :math:`(1 - p)^2 - v`, :math:`p (1 - p) + v` and :math:`p^2 - v`, have
-    squares that sum to at most 1, at p = v = 0: noise of variance 2 over the total weight.
+    The coefficients of their noise, of variance 2 over the total weight, are :math:`(1 - p)^2 - v`,
+    :math:`p (1 - p) + v` and :math:`p^2 - v`: for a mean p a quarter of the range off the middle, and the
+    largest variance v that it leaves room for, they are 3/8, 3/8 and -1/8. Their squares sum to .30; to .17
+    and .25 for means in the middle with a variance of .1 and of 1/4, and to 1 for values at an end.
 
     Args:
         question: What is asked.
@@ -244,5 +246,7 @@ def _spread(question: Question, cap: float) -> Callable[[], Accuracy]:
     size, worst, bias = question.expected_size, WORST_VARIANCE, mean_of(question).bias
     # Weights move a mean of squares about a point by the bias, and that point.
     moved = bias + bias**2
-    error = worst if not size or size <= 0 else min(worst, math.sqrt(2) / cap / size + moved)
-    return lambda: Accuracy(error=float(question.grid.width) ** 2 * error, half_width=None)
+    noise = math.sqrt(2 * (0.375**2 + 0.375**2 + 0.125**2))
+    error = worst if not size or size <= 0 else min(worst, noise / cap / size + moved)
+    unit = float(question.grid.width) ** 2
+    return lambda: Accuracy(error=unit * error, half_width=None, assumed=unit * (worst - 0.25**2))

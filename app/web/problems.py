@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from app.core import errors
+from app.core.epsilon import epsilon_to_json
 from app.core.errors import FieldError, ServiceError
 from app.core.quota import QuotaExhausted
 from app.estimators.interface import NoContributions, NotApplicable
@@ -69,6 +70,7 @@ KINDS: Mapping[type[ServiceError], Kind] = {
     errors.PrivacyRefusal: Kind(409, "Refused for privacy"),
     errors.BudgetExhausted: Kind(409, "The privacy budget is exhausted", surely_not_held=True),
     errors.NoGain: Kind(409, "A new answer would be no gain"),
+    errors.SaysNothing: Kind(409, "The answer would say nothing"),
     NoContributions: Kind(409, "There is no contribution yet"),
     NotApplicable: Kind(409, "The estimator has no answer here"),
     errors.RequestTimeout: Kind(408, "The document took too long"),
@@ -102,9 +104,10 @@ def problem(
     title: str,
     detail: str,
     fields: Sequence[FieldError] = (),
+    members: Mapping[str, object] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """A problem document, under the id of the request that it answers."""
+    """A problem document, under the id of the request that it answers; `members` are its own beside these."""
     document: dict[str, object] = {
         "type": TYPE_PREFIX + code,
         "title": title,
@@ -112,6 +115,7 @@ def problem(
         "code": code,
         "detail": detail,
         "errors": [{"field": error.field, "reason": error.reason} for error in fields],
+        **(members or {}),
     }
     request_id = current_request_id()
     if request_id is not None:
@@ -139,12 +143,17 @@ def problem_of(error: ServiceError) -> Response:
         headers["Retry-After"] = str(error.retry_after)
     if isinstance(error, RateLimited):
         headers |= error.headers
+    members: dict[str, object] = {}
+    if isinstance(error, errors.SaysNothing):
+        share = None if error.share is None else epsilon_to_json(error.share)
+        members = {"share": share, "people": error.people}
     return problem(
         status=kind.status,
         code=error.code,
         title=kind.title,
         detail=error.detail,
         fields=error.fields,
+        members=members,
         headers=headers,
     )
 

@@ -181,7 +181,7 @@ def request_body() -> dict[str, Any]:
                 "type": "boolean",
                 "default": False,
                 "description": "Answer also where most people cannot pay any more, or the interval will be "
-                "much wider than that of the best answer so far.",
+                "much wider than that of the best answer so far, or all that the number can be.",
             },
             "fresh": _FRESH,
         },

@@ -180,8 +180,10 @@ def _weighted(document: Document, reading: Reading, study: StudyDefinition) -> D
     known = KnownError.weighted([(weight, _known(one)) for weight, one in parts if not secret])
     lower, upper = _ends(document, study)
     ends = (lower - upper, upper - lower) if reading.between else (lower, upper)
-    estimate = math.fsum(weight * group["estimate"] for weight, group in parts)
-    estimate = min(max(estimate, ends[0]), ends[1])
+    # Labels are drawn to the middle of the range for their own noise, of which less is left in the sum: it is
+    # that of what they were before.
+    middle = math.fsum(weight * group["estimate"] for weight, group in parts) if secret else known.center
+    estimate = min(max(middle, ends[0]), ends[1])
 
     def interval(name: str, bound: ErrorBound) -> Mapping[str, object]:
         if secret:

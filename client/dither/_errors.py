@@ -15,7 +15,8 @@ DitherError
 │   └── UnsupportedMechanism  this SDK cannot randomize for this study
 ├── LedgerError               the device's ledger cannot be read or written
 ├── ProblemError              the service refused: an RFC 9457 problem document
-│   └── NoGain                a new release would be worse than one that exists
+│   ├── NoGain                a new release would be worse than one that exists
+│   └── SaysNothing           a new release would say no more than that it lies where every one does
 ├── ResponseError             the service answered something else than the protocol says
 └── TransportError            no answer
     ├── ConnectionFailed      not reached, or cut off
@@ -259,6 +260,24 @@ class NoGain(ProblemError):
     """
 
     code = "no_gain"
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}; in the SDK release(..., allow_worse=True)"
+
+
+class SaysNothing(ProblemError):
+    """A new release would say no more than that it lies in the range; nothing was spent.
+
+    `release(..., allow_worse=True)` makes it anyway.
+
+    Attributes:
+        share: The least that would do; None where none would.
+        people: How many would do at the share that was asked; None where no number would.
+    """
+
+    code = "says_nothing"
+    share: float | None = None
+    people: int | None = None
 
     def __str__(self) -> str:
         return f"{super().__str__()}; in the SDK release(..., allow_worse=True)"

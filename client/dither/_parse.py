@@ -1,8 +1,9 @@
 """Answers that take more than `build`."""
 
+from decimal import Decimal
 from typing import Literal
 
-from dither._errors import FieldProblem, NoGain, ProblemError, ResponseError
+from dither._errors import FieldProblem, NoGain, ProblemError, ResponseError, SaysNothing
 from dither._models import Contribution, RecordResult
 from dither._wire import build, decode
 from dither.device.numbers import epsilon_cost
@@ -27,7 +28,8 @@ def problem(
         except ResponseError:
             continue
     code = _text(document.get("code")) or f"http_{status}"
-    return (NoGain if code == NoGain.code else ProblemError)(
+    kind = next((kind for kind in (NoGain, SaysNothing) if kind.code == code), ProblemError)
+    refusal = kind(
         status=status,
         code=code,
         detail=_text(document.get("detail")) or _text(document.get("title")),
@@ -37,6 +39,11 @@ def problem(
         retry_after=retry_after,
         certain=certain,
     )
+    if isinstance(refusal, SaysNothing):
+        share, people = document.get("share"), document.get("people")
+        refusal.share = float(share) if isinstance(share, int | float | Decimal) else None
+        refusal.people = people if isinstance(people, int) else None
+    return refusal
 
 
 def _text(value: object) -> str:

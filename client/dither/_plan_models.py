@@ -121,10 +121,13 @@ class PlannedRefusal:
 
     Attributes:
         code, detail: Of the `ProblemError` that says so.
+        share, people: Of `SaysNothing`; None of others.
     """
 
     code: str
     detail: str
+    share: float | None = None
+    people: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,8 @@ async def test_a_difference_costs_the_answer_by_labels_and_nothing_after_it(serv
     assert (first["statistic"], first["of"], first["by"]) == ("difference", "mean", "region")
     assert first["between"] == {"region": ["south", "north"]}
     groups = {group["where"]["region"]: group for group in first["groups"]}
-    assert first["estimate"] == pytest.approx(groups["south"]["estimate"] - groups["north"]["estimate"])
+    north, south = (groups[name]["error"]["center"] for name in ("north", "south"))
+    assert first["estimate"] == pytest.approx(min(100, max(-100, south - north)))
     # The other way round, by its parts, and again: all off the same release.
     other = await ask(service, survey, "difference?between=region:north,south")
     assert other["estimate"] == -first["estimate"]
@@ -152,3 +153,30 @@ async def test_what_cannot_be_read_off_is_refused_by_name(
     answer = await service.call("GET", f"/v1/studies/{survey}/plan?{question}", "analyse")
     errors = assert_problem(answer, "invalid_request", 422, field)["errors"]
     assert reason in next(one["reason"] for one in errors if one["field"] == field)
+
+
+async def test_known_shares_undo_what_labels_are_drawn_to_the_middle_by(service: Service) -> None:
+    """Labels are drawn by their own noise, all to one side, of which little is left in their sum."""
+    regions = [f"r{number}" for number in range(20)]
+    slug = await service.study(attributes={"region": regions}, tilt=0)
+    records = [
+        {
+            "subject": f"{region}-{number}",
+            "value": 5,
+            "epsilon": 1,
+            "trust": "central",
+            "attributes": {"region": region},
+        }
+        for region in regions
+        for number in range(20)
+    ]
+    path = f"/v1/studies/{slug}/contributions/batch"
+    assert (await service.call("POST", path, "contribute", json=records)).json()["created"] == 400
+    shares = ",".join(f"{region}=.05" for region in regions)
+    found = await ask(service, slug, f"mean?share=1&standardize=region:{shares}")
+    lower, upper = found["interval"]["lower"], found["interval"]["upper"]
+    centers = [group["error"]["center"] for group in found["groups"]]
+    assert found["estimate"] == pytest.approx(min(100, max(0, sum(centers) / 20)))
+    drawn = sum(group["estimate"] for group in found["groups"]) / 20
+    assert drawn > found["estimate"], "all labels are drawn up, and are cut off at 0"
+    assert lower <= found["estimate"] <= upper

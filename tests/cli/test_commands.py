@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 import typer.main
-from dither import FieldProblem, NoGain, ProblemError
+from dither import FieldProblem, NoGain, ProblemError, SaysNothing
+from dither._parse import problem
 from pyarrow import parquet
 
 from app.cli.examples import EXAMPLES
@@ -218,6 +219,18 @@ def test_an_answer_that_is_no_gain_names_what_makes_it_all_the_same():
     assert "release(..., allow_worse=True)" in str(refusal)
 
 
+def test_an_answer_that_says_nothing_names_what_would_do_and_what_makes_it_all_the_same():
+    body = b'{"code": "says_nothing", "detail": "nothing", "share": 0.41, "people": 53, "errors": []}'
+    refusal = problem(409, body, request="POST /", certain=True)
+    assert isinstance(refusal, SaysNothing)
+    assert (refusal.share, refusal.people) == (0.41, 53)
+    assert "dither release STUDY --statistic NAME ... --allow-worse" in explain(refusal)
+    assert "release(..., allow_worse=True)" in str(refusal)
+    none = problem(409, body.replace(b"0.41", b"null").replace(b"53", b"null"), request="", certain=True)
+    assert isinstance(none, SaysNothing)
+    assert none.share is none.people is None
+
+
 def test_a_token_for_a_study_that_is_not_there_says_so(ask):
     ask("admin", "study", "create", "age", "--lower", "0", "--upper", "100")
     made = ask("admin", "token", "create", "app", "--role", "analyse", "--study", "age", "--study", "nope")
@@ -286,7 +299,7 @@ def test_answers_of_secret_people_are_combined_and_say_of_whom_they_are(ask):
     ends = ("--lower", "0", "--upper", "100", "--epsilons", "1")
     ask("admin", "study", "create", "age", *ends, "--relation", "add_remove_one")
     made = [
-        json.loads(ask("analyse", "release", "age", "--share", share, "--json").output)["id"]
+        json.loads(ask("analyse", "release", "age", "--share", share, "--allow-worse", "--json").output)["id"]
         for share in ("0.1", "0.3")
     ]
     found = json.loads(ask("analyse", "mean", "age", "--json").output)
@@ -554,7 +567,7 @@ def test_the_examples_of_the_help_are_answered(ask: Asker) -> None:
         assert made.status_code == 201, made.text
         people = [
             {"subject": f"p{place}" if place else "ada", "epsilon": 2, "trust": "central", **said}
-            for place in range(100)
+            for place in range(1000)
         ]
         for place, person in enumerate(people):
             if "attributes" in definition:

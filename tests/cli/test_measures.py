@@ -79,7 +79,7 @@ def test_a_study_of_measures_is_made_loaded_and_asked(ask: Asker, tmp_path):
     assert abs(found["estimate"] - 47.5) < 8, "its standard error is below 1"
     assert "measure\tage" in ask("analyse", "mean", "household", "--measure", "age").output
     assert found["id"] in ask("analyse", "sd", "household", "--measure", "age").output
-    more = ("release", "household", "--measure", "age", "--share", "0.5", "--json")
+    more = ("release", "household", "--measure", "age", "--share", "0.2", "--json")
     assert json.loads(ask("analyse", *more).output)["refines"] == found["id"]
     answered = ask("analyse", "histogram", "household", "--measure", "age", "--json")
     assert answered.status == 0, answered.errors
@@ -88,7 +88,7 @@ def test_a_study_of_measures_is_made_loaded_and_asked(ask: Asker, tmp_path):
     shares = json.loads(ask("analyse", "shares", "household", "--measure", "party", "--json").output)
     assert [one["choice"] for one in shares["choices"]] == ["red", "green"]
     assert shares["choices"][1]["share"] > 0.8
-    together = ("covariance", "household", "income", "age", "--share", "0.005")
+    together = ("covariance", "household", "income", "age", "--share", "0.08")
     done = ask("analyse", *together, "--json")
     assert done.status == 0, done.errors
     both = json.loads(done.output)

@@ -626,6 +626,24 @@ async def test_an_answer_that_is_no_gain_is_refused_on_the_page_and_can_be_insis
     assert "42 41 left out: their budget in this study is exhausted" in page
 
 
+@pytest.mark.refuses
+async def test_an_answer_that_will_say_nothing_is_refused_on_the_page_and_can_be_insisted_on(
+    analyst: Browser, service: Service
+):
+    study = await service.study()
+    await service.crowd(study, 3)
+    shown = await analyst.get(f"/dashboard/studies/{study}?share=0.1")
+    assert "is refused: the answer would say nothing" in text_of(shown.text)
+    assert "no gain" not in text_of(shown.text)
+    key = re.findall(r'name="key" value="([^"]+)"', shown.text)[0]
+    asked = {"key": key, "share": "0.1"}
+    refused = await analyst.post(f"/dashboard/studies/{study}/releases", asked)
+    assert refused.status_code == 409
+    assert "Make this answer although it will say nothing" in text_of(refused.text)
+    made = await analyst.post(f"/dashboard/studies/{study}/releases", {**asked, "allow_worse": "1"})
+    assert made.status_code == 303
+
+
 async def test_who_is_in_no_answer_is_not_put_down_to_budgets(admin: Browser, service: Service) -> None:
     study = await service.study()
     await service.crowd(study)

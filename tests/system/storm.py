@@ -157,7 +157,12 @@ class Clients:
 
         async def ask() -> Release:
             return await self.analysts.release(
-                STUDIES[0], idempotency_key=key, estimator="uniform", share=SHARE, fresh=True
+                STUDIES[0],
+                idempotency_key=key,
+                estimator="uniform",
+                share=SHARE,
+                fresh=True,
+                allow_worse=True,
             )
 
         return await _until_answered(ask)

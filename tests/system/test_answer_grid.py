@@ -83,7 +83,13 @@ def neighbors(service: LiveService) -> dict[float, str]:
 
 async def ask(service: LiveService, slug: str) -> list[float]:
     """Every answer that a study's epsilon pays for, at an epsilon of 1 each."""
-    question = {"statistic": "mean", "estimator": "uniform", "share": 1 / ANSWERS, "fresh": True}
+    question = {
+        "statistic": "mean",
+        "estimator": "uniform",
+        "share": 1 / ANSWERS,
+        "fresh": True,
+        "allow_worse": True,
+    }
     async with Crowd(service, service.create_token("analyse")) as crowd:
 
         async def release(turn: int) -> Reply:

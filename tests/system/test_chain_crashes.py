@@ -30,10 +30,15 @@ committed and not yet sent, at a random moment."""
 RELEASES = "SELECT count(*) FROM release JOIN study ON study.id = study_id WHERE slug = 'minutes'"
 
 
-def fill(service: LiveService, slug: str, people: int = 30) -> None:
+def fill(service: LiveService, slug: str, people: int = 300) -> None:
     make_study(service, slug)
     records = [
-        {"subject": f"{slug}-{place}", "value": place, "epsilon": EPSILONS[place % 3], "trust": "central"}
+        {
+            "subject": f"{slug}-{place}",
+            "value": place % 60,
+            "epsilon": EPSILONS[place % 3],
+            "trust": "central",
+        }
         for place in range(people)
     ]
     with service.client(service.create_token("contribute")) as contributor:

@@ -61,7 +61,7 @@ def contribution(subject: str) -> dict[str, object]:
     return {"subject": subject, "value": len(subject), "epsilon": 1, "trust": "central"}
 
 
-QUESTION = {"statistic": "mean", "estimator": "uniform", "share": SHARE, "fresh": True}
+QUESTION = {"statistic": "mean", "estimator": "uniform", "share": SHARE, "fresh": True, "allow_worse": True}
 
 
 async def load(contribute: Crowd, analyse: Crowd, journal: Journal, stop: asyncio.Event, name: str) -> None:

@@ -33,6 +33,7 @@ async def test_two_processes_never_exceed_a_quota(live_server: LiveServer) -> No
                     "estimator": "hourglass" if study.startswith("add") else "uniform",
                     "share": SHARE,
                     "fresh": True,
+                    "allow_worse": True,
                 }
                 return await crowd.post(f"/v1/studies/{study}/releases", question, turn=turn)
 

@@ -121,7 +121,8 @@ async def make_release(request: ApiRequest, study: StudyPath) -> Response:
     charges the difference; without one it rises by the study's default. People who came since the last answer
     are charged for themselves. Where all people have given that share the answer stands, for nothing.
     `fresh` asks for independent noise, at the full price of its share; add_remove_one studies know no other.
-    In replace_one studies it is refused, and costs nothing, where it is no gain: `allow_worse` makes it.
+    In replace_one studies it is refused, and costs nothing, where it is no gain, and everywhere where it is
+    predicted to say nothing: `allow_worse` makes it.
     """
     found = await request.study(study)
     document = dict(await request.read_object(required=False))

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from app.core.epsilon import epsilon_to_json
-from app.core.errors import InvalidRequest, NoGain, ServiceError
+from app.core.errors import InvalidRequest, NoGain, SaysNothing, ServiceError
 from app.core.numbers import headline
 from app.core.study import Relation, Study, StudyState
 from app.dashboard import forms, plots, shape_plots, steps
@@ -44,6 +44,12 @@ from app.web.documents.study_out import StudyOut
 ROWS = 50
 SESSIONS = 10
 INVITATIONS = 100
+INSIST: Mapping[type[ServiceError], str] = {
+    NoGain: "it is worse than the best one so far",
+    SaysNothing: "it will say nothing",
+}
+"""Why an answer is refused that can be insisted on."""
+
 SORTS = {
     "title": "question",
     "created": "made last",
@@ -224,7 +230,7 @@ async def page(
         plan=plan,
         stands=stands,
         refusal=refusal,
-        no_gain=isinstance(refusal, NoGain),
+        insist=next((why for kind, why in INSIST.items() if isinstance(refusal, kind)), None),
         form=fields_of(study),
         error_of=error_of(statistic, of_coordinates=_of_coordinates(plan)),
         shape=shape,

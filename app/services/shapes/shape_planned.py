@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
-from app.core.errors import BudgetExhausted, PrivacyRefusal, ServiceError
+from app.core.errors import BudgetExhausted, PrivacyRefusal, SaysNothing, ServiceError
 from app.core.grid import GRID_SIZE
 from app.core.piece import LastStep, Piece
 from app.core.release import StoredRelease
@@ -82,18 +82,25 @@ def _planned(
 ) -> tuple[PlannedEstimator | None, Newcomers | None, ServiceError | None]:
     """What answers the question, and what newcomers alone would; None where that is refused, and why."""
     question, definition = request.question, request.study.definition
+    made: AnyPlan | ShapeStep | None
     try:
-        step = request.step(now.rows, now.kept, now.before)
-        if step is not None:
-            request.check_read(step.whole)
-            left = steps_left(step, now.rows, question.share) if _is_gain(request, step, now) else 0
-            return _estimator(request, step, reading, left), _newcomers(request, now, reading), None
-        made = shape_kinds.make(definition, question, now.rows, now.searched)
-        request.check_read(made)
-        left = _left(request, now) if request.compares else None
-        return _estimator(request, made, reading, left), None, None
+        made = request.step(now.rows, now.kept, now.before)
+        if made is not None:
+            request.check_read(made.whole)
+            left = steps_left(made, now.rows, question.share) if _is_gain(request, made, now) else 0
+        else:
+            made = shape_kinds.make(definition, question, now.rows, now.searched)
+            request.check_read(made)
+            left = _left(request, now) if request.compares else None
     except (BudgetExhausted, NotApplicable) as refusal:
         return None, _newcomers(request, now, reading), refusal
+    nothing: ServiceError | None = None
+    try:
+        request.check_told(made, now.rows, now.searched, now.kept, now.before)
+    except SaysNothing as refusal:
+        nothing, left = refusal, left and 0
+    newcomers = _newcomers(request, now, reading) if isinstance(made, ShapeStep) else None
+    return _estimator(request, made, reading, left), newcomers, nothing
 
 
 def _left(request: ShapeRequest, now: _Situation) -> int | None:

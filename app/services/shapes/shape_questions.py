@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from uuid import UUID
 
@@ -168,6 +168,30 @@ class ShapeQuestion:
     def size(self) -> float | None:
         """add_remove_one: the number of people to predict for; None where nothing is known of it."""
         return self.expected_size if self.level is None else self.level.size or self.expected_size
+
+    @property
+    def known(self) -> float | None:
+        """add_remove_one: the number of people that it states, or that is published; None without any."""
+        level = self.level
+        if self.expected_size is not None or level is None or level.size is None:
+            return self.expected_size
+        return level.size * level.most / level.least
+
+    def at(self, share: int) -> "ShapeQuestion":
+        """The question for another share [ppm]; in a count people pay alike."""
+        alike = self.estimator == COUNT and self.epsilon is None and self.level is not None
+        return replace(
+            self, share=share, cap=share_of(self.level.floor, share) if alike and self.level else self.cap
+        )
+
+    def of_times(self, times: float) -> "ShapeQuestion":
+        """The question with this many times the people to predict for."""
+        size, level = self.expected_size, self.level
+        return replace(
+            self,
+            expected_size=None if size is None else times * size,
+            level=None if level is None else level.of_times(times),
+        )
 
     def offer(self, amount: int) -> int:
         """What a person who offers this much may be charged [both in the study's currency]."""

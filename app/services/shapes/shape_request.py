@@ -16,7 +16,7 @@ from app.core.study import Relation, Study, StudyDefinition
 from app.core.study import assumption as of_mean
 from app.estimators.interface import NotApplicable
 from app.services.replies import Idempotency
-from app.services.shapes import shape_kinds
+from app.services.shapes import shape_kinds, shape_told
 from app.services.shapes.coordinates import CoordinatesPlan
 from app.services.shapes.found_plans import FoundPlan
 from app.services.shapes.shape_kinds import AnyPlan
@@ -33,10 +33,10 @@ from app.services.shapes.shape_questions import (
     resolve,
 )
 from app.services.shapes.shape_steps import ShapeStep, plan_step
-from app.services.statistics import gain, measured
+from app.services.statistics import gain, measured, says_nothing
 from app.services.statistics.levels import Asked, Numbered, choose_level
 from app.services.statistics.questions import Ask, among
-from app.services.statistics.release_request import numbered
+from app.services.statistics.release_request import multiplied, numbered
 from app.services.work import run
 from app.sessions.documents import from_document
 from app.sessions.search import Search
@@ -60,6 +60,7 @@ class ShapeRequest:
     Attributes:
         had: What its question has used [ppm]: of the asker's quota it takes the rest.
         statistic: What is to be read off the answer.
+        published: add_remove_one: noisy numbers of the people it is about, the newest first.
     """
 
     study: Study
@@ -73,6 +74,7 @@ class ShapeRequest:
     fresh: bool
     had: int = 0
     statistic: str = ""
+    published: Sequence[Numbered] = ()
 
     @classmethod
     def of(
@@ -128,7 +130,8 @@ class ShapeRequest:
             question = replace(question, expected=expected)
         if not self.compares:
             published = await numbered(connection, self.study, question.where)
-            return replace(self, question=leveled(self.study.definition, question, published))
+            question = leveled(self.study.definition, question, published)
+            return replace(self, question=question, published=published)
         if not self.by_steps:
             return replace(self, question=question)
         last = await pieces.last_step(connection, self.study.id, self.question.by_parts.family)
@@ -246,6 +249,44 @@ class ShapeRequest:
         """Refuse an answer that is no gain, see `gain.check`."""
         if self.compares and not self.is_public and not self.allow_worse:
             gain.check(people=people, left_out=unable, width=width, best=best, needed=self.first)
+
+    def check_told(
+        self,
+        made: AnyPlan | ShapeStep,
+        rows: Sequence[Cohort],
+        searched: Searched | None,
+        kept: Sequence[Piece],
+        before: LastStep | None,
+    ) -> None:
+        """Refuse an answer that will say nothing, before anything is charged; see `says_nothing.check`.
+
+        Args:
+            made: The answer.
+            rows, searched, kept, before: What it is planned from.
+        """
+        study, compares = self.study.definition, self.compares
+        here = rows if compares else ()
+        if self.allow_worse:
+            return
+
+        def told(share: int, times: float) -> float:
+            question = self.question.at(share)
+            if not compares:
+                question = leveled(study, question, self.published).of_times(times)
+            people = here if times == 1 else multiplied(here, times)
+            drawn = (kept, before) if times == 1 else ((), None)
+            made = replace(self, question=question).step(people, *drawn)
+            return shape_told.part(
+                study, question, made or shape_kinds.make(study, question, people, searched)
+            )
+
+        says_nothing.check(
+            shape_told.part(study, self.question, made),
+            told,
+            share=self.question.share,
+            people=people_of(here, searched) if compares else self.question.known or 0.0,
+            why=says_nothing.COUNTED if self.question.estimator == COUNT else says_nothing.INTERVAL,
+        )
 
 
 def _expected(study: StudyDefinition, last: StoredRelease) -> ExpectedRange:

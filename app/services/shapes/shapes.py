@@ -61,6 +61,7 @@ class Shapes(Answering[ShapeRequest]):
                 return before.release
             request.check_read(step.whole)
             request.check(step.crowd.people, step.crowd.unable, step.interval_width, best)
+            await work.run(request.check_told, step, rows, searched, kept, before)
             counts = await summed_up(run, request, step.used, step.crowd.reported())
             with self._observer.step("draw"):
                 answer, noise, taken = await work.run(step.take, counts)
@@ -72,6 +73,7 @@ class Shapes(Answering[ShapeRequest]):
         crowd = made.crowd
         if request.compares:
             request.check(crowd.people, crowd.unable, made.interval_width, best)
+        await work.run(request.check_told, made, rows, searched, kept, before)
         used = crowd.used()
         counts = await summed_up(run, request, used, crowd.reported())
         if not isinstance(made, FoundPlan):

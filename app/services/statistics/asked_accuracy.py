@@ -28,9 +28,9 @@ class Readable:
     def accuracy(self, reading: Reading) -> Accuracy:
         r"""The error and the interval that an answer is planned to have [the statistic's unit].
 
-        A sum has those of the mean, n times; n is public where there are sums. A variance has the most that
-        its plan says, and a standard deviation no more than their roots. What is read off several labels has
-        what `app.estimators.together` makes of theirs.
+        A sum has those of the mean, n times; n is public where there are sums. A variance has the error that
+        its plan predicts, and the most that its interval can be, and so has a standard deviation. What is
+        read off several labels has what `app.estimators.together` makes of theirs.
         """
         width, public = float(self.study.grid.width), self.study.relation is Relation.REPLACE_ONE
         if reading.weights:

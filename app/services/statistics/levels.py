@@ -93,6 +93,11 @@ class Level:
         counts = {group["where"][by]: group["noisy_count"] for group in known.groups}
         return replace(self, sizes=tuple(max(1.0, scale * counts.get(label, 0.0)) for label in labels))
 
+    def of_times(self, times: float) -> "Level":
+        """With this many times the people to predict for."""
+        size = None if self.size is None else times * self.size
+        return replace(self, size=size, sizes=tuple(times * one for one in self.sizes))
+
     @property
     def equal(self) -> bool:
         """Whether all weigh the same."""

@@ -142,6 +142,15 @@ class Resolved:
         )
         return replace(self, level=levels.choose_level(study, asked, published, level))
 
+    def of_times(self, times: float) -> "Resolved":
+        """The question with this many times the people to predict for."""
+        size, level = self.expected_size, self.level
+        return replace(
+            self,
+            expected_size=None if size is None else times * size,
+            level=None if level is None else level.of_times(times),
+        )
+
     def assumed_tilt(self, study: StudyDefinition) -> float:
         """The tilt, in [0, 1]."""
         return (study.assumed_tilt if self.tilt is None else self.tilt) / MICRO

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
-from app.core.errors import PrivacyRefusal, ServiceError
+from app.core.errors import PrivacyRefusal, SaysNothing, ServiceError
 from app.core.release import StoredRelease
 from app.core.study import Currency, Relation, Study, assumption
 from app.estimators import registry
@@ -59,7 +59,8 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
     )
     planned = [entry for one in estimators if (entry := await run(_plan, request, now, one, reading))]
     # Steps are chosen by what they come to at share 1, others by the answer itself.
-    taken = await run(_step, request, now) if len(planned) > 1 else None
+    taken, refusal = await run(_taken, request, now)
+    nothing = isinstance(refusal, SaysNothing)
     planned.sort(
         key=lambda entry: (
             taken is not None and entry.estimator != taken.estimator.name,
@@ -75,8 +76,15 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
         stands=stands,
         free=free,
         newcomers=await run(_newcomers, request, now, reading),
-        estimators=[replace(entry, chosen=place == 0) for place, entry in enumerate(planned)],
-        refusal=None if planned else await run(_refusal, request, now),
+        estimators=[
+            replace(
+                entry,
+                chosen=place == 0,
+                answers_left=0 if place == 0 and nothing and entry.answers_left else entry.answers_left,
+            )
+            for place, entry in enumerate(planned)
+        ],
+        refusal=refusal,
     )
 
 
@@ -105,17 +113,20 @@ def _plan(
     return replace(entry, answers_left=left)
 
 
-def _refusal(request: ReleaseRequest, now: Situation) -> ServiceError | None:
-    """Why the question has no answer."""
+def _taken(request: ReleaseRequest, now: Situation) -> tuple[Step | None, ServiceError | None]:
+    """The step that would be taken, None of an answer without steps; and why the question is not answered."""
+    definition, step = request.study.definition, None
     try:
         step = now.step(request)
         if step is None:
-            planning.choose(request.study.definition, now.people, request.resolved, now.question)
+            _, plan, _ = planning.choose(definition, now.people, request.resolved, now.question)
         else:
             request.check_labels(step)
+            plan = step.plan
+        request.check_told(now, plan)
     except (NotApplicable, PrivacyRefusal) as refusal:
-        return refusal
-    return None
+        return step, refusal
+    return step, None
 
 
 def _plan_step(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from uuid import UUID
 
 from app.core.cohort import Cohort
@@ -12,9 +13,10 @@ from app.core.quota import QuotaUse
 from app.core.release import Facts, StoredRelease
 from app.core.study import Relation, Study
 from app.estimators import registry
-from app.estimators.interface import Estimator, NotApplicable, Question
+from app.estimators.accuracy import WORST_VARIANCE
+from app.estimators.interface import Estimator, NotApplicable, Plan, Question
 from app.services.replies import Idempotency
-from app.services.statistics import gain
+from app.services.statistics import gain, planning, says_nothing
 from app.services.statistics.by_label import plan_by
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.levels import Level, Numbered
@@ -37,6 +39,7 @@ class ReleaseRequest:
         combines: Whether it is answered by a combination of what is published.
         idempotency, use, allow_worse, fresh: As in `Releases.release`.
         needs: Labels of the question's attribute that must have an answer.
+        published: add_remove_one: noisy numbers of the people it is about, the newest first.
     """
 
     study: Study
@@ -50,6 +53,7 @@ class ReleaseRequest:
     fresh: bool
     combines: bool = False
     needs: tuple[str, ...] = ()
+    published: Sequence[Numbered] = ()
 
     @classmethod
     def of(
@@ -119,13 +123,21 @@ class ReleaseRequest:
     async def _leveled(self, connection: Connection) -> "ReleaseRequest":
         """The request with those who take part chosen, and with numbers of people to predict for."""
         resolved, study = self.resolved, self.study
-        resolved = resolved.leveled(study.definition, await numbered(connection, study, resolved.where))
+        published = await numbered(connection, study, resolved.where)
+        resolved = resolved.leveled(study.definition, published)
         level = resolved.level
         stated = resolved.expected_size is not None
         if resolved.by and not resolved.where and not stated and level is not None:
             known = await store.read_noisy_labels(connection, study.id, resolved.by)
             labels = study.definition.attributes.labels[resolved.by]
             resolved = replace(resolved, level=level.with_labels(labels, resolved.by, known))
+        return replace(self, resolved=resolved, published=published)
+
+    def at(self, share: int) -> "ReleaseRequest":
+        """The request for another share [ppm]."""
+        resolved = replace(self.resolved, share=share)
+        if not self.compares and share != self.resolved.share:
+            resolved = resolved.leveled(self.study.definition, self.published)
         return replace(self, resolved=resolved)
 
     @property
@@ -209,6 +221,33 @@ class ReleaseRequest:
         if self.compares and not self.allow_worse:
             gain.check(people=people, left_out=left_out, width=width, best=best, needed=self.first)
 
+    def check_told(self, now: "Situation", plan: Plan) -> None:
+        """Refuse an answer that will say nothing, before anything is charged; see `says_nothing.check`.
+
+        Args:
+            now: What it is planned from.
+            plan: Of the answer.
+        """
+        if not self.allow_worse:
+            says_nothing.check(
+                self.told(now.question, plan),
+                lambda share, times: now.told(self.at(share), times),
+                share=self.resolved.share,
+                people=now.size(self),
+            )
+
+    def told(self, question: Question, plan: Plan) -> float:
+        """What the interval of a mean, or of a variance, takes up of all that it can be."""
+        whole = float(self.study.definition.grid.width)
+        if not self.compares and question.expected_size is None:
+            return 0.0
+        if self.resolved.spread and plan.spread is not None:
+            # Of its interval there is but a bound.
+            return says_nothing.width_of(plan.spread().error) / (whole**2 * WORST_VARIANCE)
+        if not self.compares:
+            return says_nothing.width_of(plan.predicted_error) / whole
+        return planning.interval_width(self.study.definition, plan) / whole
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
@@ -262,6 +301,52 @@ class Situation:
         return plan(
             definition, self.cohorts, request.resolved, self.question, self.pieces, self.before, among
         )
+
+    def size(self, request: ReleaseRequest) -> float:
+        """The people who are there, as far as is known; 0 where nothing is."""
+        if request.compares:
+            return self.people.people
+        level, stated = request.resolved.level, request.resolved.expected_size
+        known = None if level is None or level.size is None else level.size * level.most / level.least
+        return stated or known or 0.0
+
+    def told(self, request: ReleaseRequest, times: float) -> float:
+        """What the interval takes up of all that the number can be, see `says_nothing.Told`.
+
+        Args:
+            request: For some share.
+            times: As many people as there are.
+        """
+        definition, resolved = request.study.definition, request.resolved
+        now = self if request.compares else replace(self, cohorts=(), pieces=(), before=None)
+        if times != 1:
+            resolved = resolved.of_times(times)
+            now = replace(now, cohorts=multiplied(now.cohorts, times), pieces=(), before=None)
+        request = replace(request, resolved=resolved)
+        people = Crowd.of(definition, now.cohorts, resolved)
+        asked = resolved.question(definition, people=people.people if request.compares else None)
+        asked = replace(asked, variance=self.question.variance)
+        step = replace(now, people=people, question=asked).step(request)
+        if step is not None:
+            return request.told(asked, step.plan)
+        _, plan, _ = planning.choose(definition, people, resolved, asked)
+        return request.told(asked, plan)
+
+
+def multiplied(cohorts: Sequence[Cohort], times: float) -> list[Cohort]:
+    """Cohorts with this many times the people together, and with what they sent, spread as they are."""
+    ends = [0, *accumulate(cohort.count for cohort in cohorts)]
+    counts = [round(times * end) - round(times * start) for start, end in pairwise(ends)]
+    return [
+        replace(
+            cohort,
+            count=count,
+            silent=cohort.silent * count // max(1, cohort.count),
+            total=cohort.total * count // max(1, cohort.count),
+            total_squares=cohort.total_squares * count // max(1, cohort.count),
+        )
+        for cohort, count in zip(cohorts, counts, strict=True)
+    ]
 
 
 async def _question(connection: Connection, study: Study, resolved: Resolved, people: Crowd) -> Question:

@@ -209,6 +209,7 @@ class Releases(Answering[ReleaseRequest]):
             request.check_labels(step)
             width = planning.interval_width(definition, step.plan)
             request.check(step.people, step.left_out, width, now.best)
+            await work.run(request.check_told, now, step.plan)
             with self._observer.step("draw"):
                 draft = await work.run(
                     drafting.next_step,
@@ -226,6 +227,7 @@ class Releases(Answering[ReleaseRequest]):
                 planning.choose, definition, people, resolved, question
             )
         request.check(people.people, people.left_out, planning.interval_width(definition, plan), now.best)
+        await work.run(request.check_told, now, plan)
         with self._observer.step("draw"):
             draft = await work.run(
                 drafting.answer,

@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import ConfigDict, Field
 
 from app.core.epsilon import MICRO, epsilon_to_json
+from app.core.errors import SaysNothing
 from app.core.numbers import headline, margin
 from app.core.study import StudyDefinition, StudyState, assumption
 from app.estimators.interface import NoContributions, NotApplicable
@@ -16,7 +17,7 @@ from app.services.statistics.questions import SD, VARIANCE
 from app.services.statistics.reading import Reading
 from app.web.documents.release import IntervalOut
 from app.web.documents.shape import shown_off
-from app.web.documents.types import EpsilonOut, Mu2Out, TiltOut, WireOut
+from app.web.documents.types import EpsilonOut, Mu2Out, ShareOut, TiltOut, WireOut
 
 
 class StandingOut(WireOut):
@@ -64,6 +65,8 @@ class RefusalOut(WireOut):
 
     code: str = Field(description="As of the problem.", examples=["no_contributions"])
     detail: str
+    share: ShareOut | None = Field(None, description="Of `says_nothing`, as of the problem; null of others.")
+    people: int | None = Field(None, description="Of `says_nothing`, as of the problem; null of others.")
 
 
 class ExpectedRangeOut(WireOut):
@@ -85,7 +88,7 @@ class PlannedOut(WireOut):
         description="Root mean square error of what is asked, about the dataset, which is all people with a "
         "live contribution: in the data's unit, of a variance in its square, of a covariance in the product "
         "of both units, of a count in people, of histograms, shares and quantiles as a part of all people. "
-        "Of `variance` and `sd` it is the most that it can be, whatever the values are; of `describe` that "
+        "Of `variance` and `sd` where the mean is a quarter of the range off its middle; of `describe` that "
         "of the mean."
     )
     predicted_error_at_tilt_0: float | None = Field(
@@ -230,7 +233,8 @@ class PlanOut(WireOut):
         "with `fresh`, and in add_remove_one studies."
     )
     refusal: RefusalOut | None = Field(
-        description="Why no new answer can be made, before anything is charged; null where one can."
+        description="Why the question would be refused as it is asked, before anything is charged; null "
+        "where it is answered. Of `says_nothing` there are `estimators`: `allow_worse` answers all the same."
     )
     in_words: str = Field(
         description="What stands, what more would give and cost, and newcomers alone; where no new answer "
@@ -301,7 +305,8 @@ def _in_words(
         rest = epsilon_to_json(planned.share - planned.share_before)
         more = f"another {rest:g}" if planned.share_before else f"{rest:g}"
         own = "with noise of its own " if stands is not None and not planned.share_before else ""
-        refused = ", and is refused: it would be no gain" if chosen.answers_left == 0 else ""
+        no_gain = chosen.answers_left == 0 and planned.refusal is None
+        refused = ", and is refused: it would be no gain" if no_gain else ""
         if chosen.half_width is None:
             offer = f"an answer for {more} of each epsilon costs a person at most"
         else:
@@ -319,6 +324,8 @@ def _in_words(
         none = f"the study is {ended} and makes no new answers"
     elif isinstance(planned.refusal, NoContributions):
         none = "no person who is asked has a contribution now"
+    elif isinstance(planned.refusal, SaysNothing):
+        none = f"it is refused: {planned.refusal.detail}"
     elif not planned.estimators:
         none = "no estimator has an answer to this question now"
     else:

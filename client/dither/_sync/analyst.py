@@ -349,7 +349,7 @@ class Analyst(Base):
             statistic: What is asked; `edges` of a histogram are text with commas between.
             where: Of whom, as {"region": "north"}; None for all people.
             idempotency_key: A key of your own, to make calls of different runs one. None: a random one.
-            allow_worse: Make it also where it is no gain.
+            allow_worse: Make it also where it is no gain, or says nothing.
             fresh: Make an answer with noise of its own, at the full price of the share.
             **parameters: The question's parameters, for example `estimator`, `share`, `epsilon` or
                 `tilt`.
@@ -357,6 +357,7 @@ class Analyst(Base):
         Raises:
             NoGain: most people cannot pay any more, or the interval would be much wider than that of the best
                 release for this question; nothing was spent.
+            SaysNothing: its interval is predicted to be the whole range; nothing was spent.
 
         Examples:
             >>> release = analyst.release("commute", estimator="adpm", share="0.5")

@@ -1,0 +1,101 @@
+r"""Whether an answer will say anything: else it is refused before anyone is charged.
+
+An answer says nothing where its interval is *predicted* to be all that the number can be: of a mean the range
+of the study, of a share 0 to 1; a count, where its predicted error exceeds the number of people that is
+published or stated. The refusal says the least share that would do, and how many people would, spread over
+trust and offers as those who are there. Both are looked for with the question's own plan: there is no second
+formula. Bounds are never compared with: where a plan has but a bound, values may say more than that.
+
+Privacy: depends on question and study; in replace_one studies on people and offers, which are public there;
+in add_remove_one studies on the number of people that a question states or noisy answers have published, and
+where there is none no answer is refused for this. So with and without a person refusals are the same but
+through noisy answers that were paid for. Who is there, and what they sent, decides nothing.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from statistics import NormalDist
+
+from app.core.epsilon import MICRO, epsilon_to_json
+from app.core.errors import PrivacyRefusal, SaysNothing
+from app.estimators.interface import NotApplicable
+from app.estimators.quantiles import LEVEL
+
+MOST_PEOPLE = 10**9
+"""More people are not looked for."""
+
+WHOLE = 1.0
+"""The part of all that a number can be from which on an interval says nothing."""
+
+_HALF = NormalDist().inv_cdf((1 + LEVEL) / 2)
+"""Half of an interval over the error, where no interval is predicted."""
+
+Told = Callable[[int, float], float]
+"""What the predicted interval takes up of all that the number can be, or of a count the predicted error over
+the number: at a share [ppm], for this many times the people. 0 where nothing is known of how many there are.
+
+Raises:
+    PrivacyRefusal, NotApplicable: there is no such answer.
+"""
+
+
+def width_of(error: float) -> float:
+    """The width of an interval where an error alone is predicted, in its unit."""
+    return 2 * _HALF * error
+
+
+INTERVAL = "its 95 % interval is predicted to be all that the number can be"
+COUNTED = "its error is predicted to exceed the number of people that is published or stated"
+
+
+def check(part: float, told: Told, *, share: int, people: float, why: str = INTERVAL) -> None:
+    """Refuse an answer that will say nothing.
+
+    Args:
+        part: What it will tell.
+        told: What others would tell.
+        share: Of the question [ppm].
+        people: Who are there, as far as is known.
+        why: It says nothing then.
+
+    Raises:
+        SaysNothing: with what would do.
+    """
+    if part < WHOLE:
+        return
+
+    def enough(share: int, times: float) -> bool:
+        try:
+            return told(share, times) < WHOLE
+        except (PrivacyRefusal, NotApplicable):
+            return False
+
+    shares = [*(one for one in _numbers(MICRO) if one > share), MICRO] if share < MICRO else []
+    sizes = [one for one in _numbers(MOST_PEOPLE) if one > people]
+    larger = _least(shares, lambda one: enough(one, 1.0))
+    more = _least(sizes, lambda one: enough(share, one / max(people, 1.0)))
+    raise SaysNothing(_detail(larger, more, why), share=larger, people=more)
+
+
+def _detail(share: int | None, people: int | None, why: str) -> str:
+    would = [] if share is None else [f"a share of {epsilon_to_json(share):g}"]
+    would += [] if people is None else [f"{people:,} people"]
+    do = f"{' or '.join(would)} would do" if would else "no share and no number of people would do"
+    return f"the answer would say nothing: {why}; {do}; allow_worse makes this one too"
+
+
+def _numbers(most: int) -> list[int]:
+    """Numbers of two significant digits, ascending."""
+    found = list(range(1, 10))
+    scale = 1
+    while 10 * scale <= most:
+        found += range(10 * scale, 100 * scale, scale)
+        scale *= 10
+    return [one for one in found if one <= most]
+
+
+def _least(candidates: Sequence[int], enough: Callable[[int], bool]) -> int | None:
+    """The first of these that is enough, where all behind it are; None: none is."""
+    if not candidates or not enough(candidates[-1]):
+        return None
+    return candidates[bisect_left(candidates, True, hi=len(candidates) - 1, key=enough)]
