@@ -14,7 +14,7 @@ import opendp.prelude as dp
 EPSILON = 1.0
 BINS = 10
 CELLS = 1000
-"""Candidates of a quantile, as Dither has them if none are asked for."""
+"""Candidates of a quantile, of peers that need them."""
 
 SIZES = (1_000, 10_000)
 QUARTILES = (0.25, 0.5, 0.75)

@@ -1,6 +1,6 @@
 r"""The price of a draw by score in mu^2: the least that its bounded range allows.
 
-`app.mechanisms.exponential` draws choice j with probability proportional to :math:`e^{s_j / \lambda}`. If the
+The exponential mechanism draws choice j with probability proportional to :math:`e^{s_j / \lambda}`. If the
 scores of neighbors differ by d_j, the logarithm of its likelihood ratio is :math:`d_j / \lambda` less a
 constant: over all choices it has a range of at most :math:`r = (\max d - \min d) / \lambda`. Such a draw has
 
@@ -8,7 +8,8 @@ constant: over all choices it has a range of at most :math:`r = (\max d - \min d
 
 and no smaller mu does for all of them. A mechanism of which only pure epsilon is known has twice that range,
 :math:`2 \Phi^{-1}(\sigma(\epsilon))`: nearly four times the price. So draws of studies with Gaussian noise
-are exponential, and not permute-and-flip.
+were exponential, and not permute-and-flip. Quantiles are not drawn any more
+(`app.estimators.quantile_tree`); the audit prices those that were.
 
 *Proof.* Let P and Q be its laws on two neighbors, L = dP/dQ.
 

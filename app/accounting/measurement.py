@@ -21,7 +21,7 @@ from app.accounting.costs import Weights, price_of, rows_of
 from app.accounting.pair_prices import pair_cost, parts_cost
 from app.accounting.price import Cost
 from app.accounting.prices import Column
-from app.accounting.shape_prices import bins_cost, ranks_cost
+from app.accounting.shape_prices import bins_cost, ranks_cost, tree_cost
 from app.core.cohort import Cohort, Group
 from app.core.errors import InternalFault
 from app.core.noise import MEASURED, DiscreteGaussian, DiscreteLaplace, Noise, as_document, from_document
@@ -38,6 +38,7 @@ class Workload(StrEnum):
     BINS = "bins"
     PAIR = "pair"
     RANKS = "ranks"
+    TREE = "tree"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,7 @@ class Measurement:
 
     Attributes:
         workload: What was measured.
-        noise: What was added; of ranks the draws.
+        noise: What was added; of ranks the draws, of a tree that of one count a level.
         places: What one person counts for, and the cohorts whose people do: the weight, or of queries the
             column of weights (`app.accounting.prices.Column`).
     """
@@ -150,6 +151,8 @@ class Measurement:
             match self.workload:
                 case Workload.BINS:
                     return cache(lambda weight: bins_cost(weight, noise, relation))
+                case Workload.TREE:
+                    return cache(lambda weight: tree_cost(weight, noise, relation))
                 case Workload.PAIR:
                     return cache(lambda weight: pair(weight, noise))
                 case Workload.QUERIES:

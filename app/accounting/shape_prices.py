@@ -5,7 +5,12 @@ W. replace_one: one count falls by W and another one rises by W, so under Laplac
 loss is :math:`2 W / b` in place of :math:`W / b`. Under Gaussian noise the squares of the moves count:
 :math:`\mu^2 = 2 W^2 / (\sigma^2 - 9)` in place of :math:`W^2 / (\sigma^2 - 9)` (`app.accounting.gaussian`).
 
-*Cells.* `app.mechanisms.permute_and_flip` draws one of the cells of a range by integer scores. Its loss is
+*Trees.* A level of a tree is counts by bin, whose bins are chosen from the noisy counts of earlier levels. A
+person is in one bin of each level, so the price is the sum of those of all levels: the proof is in
+`app.estimators.quantile_tree`.
+
+*Cells.* Quantiles were draws of one of the cells of a range by integer scores (permute-and-flip: McKenna,
+Sheldon, NeurIPS 2020, arXiv:2010.12603); the audit still prices them. The loss of a draw is
 the range of what the scores move by over its scale: a part of the move that all scores share cancels. With a
 target of rank a/b, integer weights W_i and :math:`L_j = b \sum_{x_i \le c_j} W_i` the score of cell j is
 
@@ -24,8 +29,8 @@ Let d_j be what s_j moves by. L rises with j, so s_j rises up to the cell of the
 
 Scores move in both directions, so the case of monotone scores, at half of the price, does not hold.
 
-In studies with Gaussian noise cells are drawn by `app.mechanisms.exponential` from the same scores, and mu^2
-of a draw is a function of that range over the scale (`app.accounting.bounded_range`).
+In studies with Gaussian noise cells were drawn by the exponential mechanism from the same scores, and mu^2 of
+a draw is a function of that range over the scale (`app.accounting.bounded_range`).
 """
 
 from collections.abc import Sequence
@@ -69,6 +74,33 @@ def bins_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian, relation: 
         : 1 if relation is Relation.ADD_REMOVE_ONE else 2
     ]
     return sums_cost(weight, [[(number, 1) for number in dearest]], noise, len(sizes))
+
+
+def tree_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian, relation: Relation) -> int:
+    """Price a tree of counts for each person of one weight.
+
+    Args:
+        weight: What a person adds to the count of their cell in each level, at least 0.
+        noise: The scale, or sigma, of every count of a level, one a level [units of the counts].
+        relation: The neighboring relation.
+
+    Returns:
+        The cost of all levels, rounded up once [micro-epsilon; of Gaussian noise 1e-6 of mu^2].
+
+    Raises:
+        InternalFault: a weight below 0 or no integer, a scale that is not positive and finite, a sigma that
+            is out of range.
+
+    Privacy: this is the price; exact, never too low, looks at no data.
+    """
+    moved = 1 if relation is Relation.ADD_REMOVE_ONE else 2
+    if isinstance(noise, DiscreteGaussian):
+        noise = DiscreteGaussian(sigmas=noise.sigmas * moved)
+        sums = len(noise.sigmas)
+    else:
+        noise = DiscreteLaplace(scales=noise.scales * moved)
+        sums = len(noise.scales)
+    return sums_cost(weight, [[(number, 1) for number in range(sums)]], noise, sums)
 
 
 def rank_range(rank: Fraction, relation: Relation) -> int:

@@ -58,7 +58,7 @@ OPTIONS: Mapping[str, Any] = {
     "candidates": Annotated[
         int | None,
         typer.Option(
-            metavar="NUMBER", help="Equal steps of the range, one of whose ends is the answer; 1000."
+            metavar="NUMBER", help="Changes no answer any more: another number is another question; 1000."
         ),
     ],
     "estimator": Estimator,

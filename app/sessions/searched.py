@@ -41,7 +41,7 @@ import numpy as np
 import scipy
 
 from app.core.grid import GRID_SIZE
-from app.estimators.ranks import SEARCHED_RISK, Beside
+from app.estimators.quantile_tree import SEARCHED_RISK, Beside, Places
 from app.sessions.quantile import non_decreasing
 from app.sessions.response import estimate_fraction, truth_probability
 from app.sessions.search import Search
@@ -149,14 +149,8 @@ class Searched:
             1 / math.fsum(one.precision(quantile) for one in self.rounds),
         )
 
-    def beside(self, quantile: float, starts: Sequence[int]) -> Beside:
-        """What these people add to a quantile of a study.
-
-        Args:
-            quantile: q, in (0, 1).
-            starts: Where each cell but the first one begins, ascending [grid steps].
-        """
-        ends = np.array([*(start - 1 for start in starts), GRID_SIZE])
+    def beside(self, quantile: float) -> Beside:
+        """What these people add to a quantile q, in (0, 1), of a study."""
         risk = SEARCHED_RISK / self.announced
         rounds = sorted(self.rounds, key=lambda one: one.threshold)
         thresholds = [one.threshold for one in rounds]
@@ -164,10 +158,14 @@ class Searched:
         most = np.minimum.accumulate([1.0, *(one.at_most(risk) for one in reversed(rounds))])[::-1]
         places, heights, _ = zip(*self.fit(quantile), strict=True)
         sampled = quantile * (1 - quantile) / self.people
-        return Beside(
-            people=self.people,
-            noise=max(0.0, self.variance(quantile) - sampled),
-            parts=np.interp(ends, places, heights).tolist(),
-            least=[*least[np.searchsorted(thresholds, ends, side="right")].tolist()[:-1], 1.0],
-            most=[*most[np.searchsorted(thresholds, ends, side="left")].tolist()[:-1], 1.0],
-        )
+
+        def below(starts: Sequence[int]) -> Places:
+            last = np.array(starts, dtype=np.float64) - 1
+            return Places(
+                parts=np.interp(last, places, heights),
+                least=least[np.searchsorted(thresholds, last, side="right")],
+                most=most[np.searchsorted(thresholds, last, side="left")],
+            )
+
+        noise = max(0.0, self.variance(quantile) - sampled)
+        return Beside(people=self.people, noise=noise, below=below)

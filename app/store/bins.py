@@ -88,6 +88,41 @@ def _count_bins(place: int | None) -> Sql[BinCount]:
     """)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellCount:
+    """How many members of a cohort are in a cell of a tree, where there are any.
+
+    Attributes:
+        tree: Number of the tree, from 0 on.
+        cohort: Id.
+        cell: From 0 on.
+        count: Live members.
+    """
+
+    tree: int
+    cohort: int
+    cell: int
+    count: int
+
+
+@cache
+def _count_cells(place: int | None) -> Sql[CellCount]:
+    """One pass over the people of each tree. Trees differ in cells, so each has an array as text."""
+    return Sql.of(CellCount)(f"""
+        WITH tree AS MATERIALIZED (
+            SELECT number - 1 AS number, CAST(starts AS bigint[]) AS starts
+            FROM unnest(CAST(:starts AS text[])) WITH ORDINALITY AS one (starts, number)
+        )
+        SELECT CAST(tree.number AS int) AS tree, cohort_id AS cohort,
+               width_bucket({_value(place)}, tree.starts) AS cell, count(*) AS count
+        FROM unnest(CAST(:trees AS int[]), CAST(:cohorts AS bigint[])) AS asked (tree_number, asked_cohort)
+        JOIN tree ON tree.number = asked.tree_number
+        JOIN lineage ON cohort_id = asked_cohort JOIN contribution c ON {IS_MEMBER}
+        WHERE c.study_id = :study_id AND c.value IS NOT NULL
+        GROUP BY tree.number, cohort_id, cell
+    """)
+
+
 @cache
 def _sum_clipped(place: int | None) -> Sql[ClippedSum]:
     moved = f"least(greatest({_value(place)} - CAST(:low AS bigint), 0), CAST(:width AS bigint))"
@@ -224,6 +259,34 @@ async def count_bins(
     if not cohorts:
         return []
     return await _count_bins(place).all(connection, study_id=study_id, cohorts=cohorts, starts=starts)
+
+
+async def count_cells(
+    connection: Connection,
+    study_id: int,
+    trees: Sequence[tuple[Sequence[int], Sequence[int]]],
+    place: int | None = None,
+) -> list[CellCount]:
+    """Count the live members of folded cohorts by the cells of trees.
+
+    Args:
+        connection: Open transaction.
+        study_id: Their study.
+        trees: For each the ids of its cohorts, and where each cell but the first one begins, ascending; a
+            value there belongs to it [grid steps].
+        place: Which coordinate is counted, from 0 on; None for the one value.
+
+    Returns:
+        The counts that are not 0. Raw: must not leave the services.
+    """
+    asked = [(number, cohort) for number, (cohorts, _) in enumerate(trees) for cohort in cohorts]
+    if not asked:
+        return []
+    numbers, cohorts = zip(*asked, strict=True)
+    starts = ["{" + ",".join(map(str, own)) + "}" for _, own in trees]
+    return await _count_cells(place).all(
+        connection, study_id=study_id, trees=list(numbers), cohorts=list(cohorts), starts=starts
+    )
 
 
 async def count_choices(

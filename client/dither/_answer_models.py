@@ -73,11 +73,15 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quartile:
-    """The value with a part `q` of the people at or below it, in the data's unit."""
+    """The value with a part `q` of the people at or below it, in the data's unit.
+
+    Answers before version 4 have one interval for both, and no `population_interval`.
+    """
 
     q: float
     estimate: float
     interval: Interval
+    population_interval: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,12 +22,10 @@ from app.core.grid import GRID_SIZE
 from app.core.study import Relation, StudyDefinition
 from app.estimators.found_range import find
 from app.estimators.interface import Conclusion, Interval, Plan
-from app.estimators.ranks import RankPlan
 from app.services.shapes import shape_questions
 from app.services.shapes.found_plans import FoundPlan
 from app.services.shapes.shape_labels import LabelsPlan
-from app.services.shapes.shape_plans import ShapePlan, noisy_counts, weighted_counts
-from app.services.shapes.shape_plans import drawn as drawn_cells
+from app.services.shapes.shape_plans import ShapePlan, noisy_counts
 from app.services.statistics import planning
 from app.services.statistics.by_label import plan_by
 from app.services.statistics.crowds import Crowd
@@ -36,7 +34,7 @@ from app.services.statistics.steps import Step, take
 from app.store.bins import ClippedSum
 from dither_research.histories import STUDY, cohort_of
 from dither_research.privacy_audit import STEPS, Cells, Subject, cells
-from dither_research.shape_audit import BESIDE, COARSE, FEW, PART
+from dither_research.shape_audit import BESIDE, COARSE, PART
 
 BY_REGION: StudyDefinition = replace(STUDY, attributes=Attributes.of({"region": ["north", "south"]}))
 BY_SECRET_REGION: StudyDefinition = replace(BY_REGION, relation=Relation.ADD_REMOVE_ONE)
@@ -76,7 +74,7 @@ def label_controls() -> Iterator[Subject]:
     yield _shares_subject(
         "shares of a label charged only for half of their moves", Relation.REPLACE_ONE, part=0.5, planted=True
     )
-    yield _median_subject("a median by region charged only for that of all people", planted=True)
+    yield _median_subject("a median by region charged for its first three levels", planted=True)
     yield _count_subject("counts by secret region charged only for that of all people", planted=True)
     yield _found_subject(
         "a found range by region that charges no one for labels", Relation.REPLACE_ONE, planted=True
@@ -181,45 +179,39 @@ def _shares_subject(name: str, relation: Relation, *, part: float = 1.0, planted
 
 
 def _median_subject(name: str, *, planted: bool = False) -> Subject:
-    """A person who moves across the median of the own label, and of all people.
+    """A person who moves between two cells of both trees: those of the own label, and of all people.
 
-    Few people leave the ends of intervals at those of the range: each answer is one draw. What is looked at
-    is where both lie.
+    What is looked at is which counts of the last level are above what they are on average.
 
     Args:
         name: Of the subject.
-        planted: Whether it claims the price of all people's draw alone.
+        planted: Whether it claims the price of the first three levels of both.
     """
-    asked = Ask(
-        statistic=shape_questions.MEDIAN, by="region", share=MICRO, tilt=0, parameters={"candidates": "240"}
-    )
+    asked = Ask(statistic=shape_questions.MEDIAN, by="region", share=MICRO, tilt=0)
     question = shape_questions.resolve(BY_REGION, asked)
     people = [cohort_of(PERSON, 4 * MICRO, [0] * 4), cohort_of(2, 4 * MICRO, [0] * 2, segment=1)]
     made = LabelsPlan.of(BY_REGION, question, people)
-    both = (made.whole, made.labels[0].plan)
-    plans = [plan for plan in both if isinstance(plan, ShapePlan)]
-    last = len(question.starts)
+    trees = [tree for tree in made.trees if PERSON in tree.sizes]
+    assert len(trees) == 2, "the label's, and that of all people"
 
     def drawn(mine: int, draws: int) -> Cells:
-        counts = {PERSON: [0] * (last + 1), 2: [0] * (last + 1)}
-        # Few empty cells on the one side of the median, and many on the other.
-        for cohort, place in ((PERSON, 1), (PERSON, FEW), (PERSON, last), (PERSON, mine), (2, 1), (2, last)):
-            counts[cohort][place] += 1
+        counts = {PERSON: [3 + (mine == 0), mine != 0], 2: [2, 0]}
         found: Cells = np.zeros(draws, dtype=np.int64)
-        for one in plans:
-            cells_of = weighted_counts(one.crowd, one.weighing, last + 1, counts)
-            plan = one.plan
-            assert isinstance(plan, RankPlan)
-            chosen = np.array([drawn_cells(plan, cells_of)[0] for _ in range(draws)], dtype=np.int64)
-            found = found * 4 + np.digitize(chosen, (1, FEW, FEW + 1)).astype(np.int64)
+        for tree in trees:
+            last = tree.plan.levels - 1
+            noisy = np.array([tree.level(last, (1,), counts).counts for _ in range(draws)], dtype=np.float64)
+            weight = tree.plan.weighing.weights[0]
+            others = weight * (3 + 2 * (2 in tree.sizes))
+            above = (noisy - [others, 0] > weight / 2).astype(np.int64)
+            found = found * 4 + above[:, 0] * 2 + above[:, 1]
         return found
 
     def outputs(draws: int) -> tuple[Cells, Cells]:
-        first, second = (drawn(mine, draws) for mine in (last, 0))
+        first, second = (drawn(mine, draws) for mine in (1, 0))
         return first, second
 
-    claimed = made.whole.most if planted else made.most
-    return Subject(name=name, claimed=claimed / MICRO, outputs=outputs, planted=planted)
+    claimed = made.most / MICRO / (4 if planted else 1)
+    return Subject(name=name, claimed=claimed, outputs=outputs, planted=planted)
 
 
 def _count_subject(name: str, *, planted: bool = False) -> Subject:

@@ -1,18 +1,17 @@
 """What `dither audit privacy` looks at of histograms, quantiles and found ranges, with planted bugs."""
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import accumulate
-from operator import add
 
 import numpy as np
 from dither.device.gaussian import epsilon_at
 from numpy.typing import NDArray
 
 from app.accounting.costs import group_costs
-from app.accounting.shape_prices import bins_cost, rank_range, ranks_cost
+from app.accounting.shape_prices import bins_cost, tree_cost
 from app.core.cohort import Group
 from app.core.epsilon import DELTA_UNIT, MICRO
 from app.core.grid import GRID_SIZE, square
@@ -20,12 +19,11 @@ from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency, Relation, Trust
 from app.estimators.found_range import RISK, narrowed, outermost
 from app.estimators.interface import UNIT_SCALE, Query
-from app.estimators.ranks import Draw, RankPlan
+from app.estimators.quantile_tree import LEVELS, Drawn, TreePlan
 from app.estimators.transformed import complementary_queries
-from app.estimators.weighing import Weighing
+from app.estimators.weighing import Weighing, unit_of
 from app.mechanisms.draw import draw
-from app.mechanisms.exponential import choose_exponential
-from app.mechanisms.permute_and_flip import choose
+from app.mechanisms.laplace import draw_laplace
 from app.services.shapes.counts import CountPlan
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_questions import COUNT, resolve
@@ -42,15 +40,6 @@ COARSE = np.array([-1.0, 0.0, 0.5, 1.0, 2.0])
 GAUSSIAN_EDGES = np.linspace(-6, 6, 49)
 """The same of what Gaussian noise is on, in units of what the person moves it by."""
 
-FEW, MANY = 40, 800
-"""Empty cells on either side of the target: so unequal, a draw shows nearly all of its price."""
-
-EVEN = 8
-"""The same where both sides tell as much."""
-
-EDGE_CELLS = np.array([1, FEW + 1, FEW + 2, FEW + MANY + 1])
-"""Where the kinds of cells begin that the two neighbors tell apart."""
-
 MEDIAN = Fraction(1, 2)
 
 BESIDE = 50
@@ -58,16 +47,15 @@ BESIDE = 50
 
 
 def shape_subjects() -> Iterator[Subject]:
-    """Histograms and draws by rank, on the neighbors that tell most."""
+    """Histograms, quantiles and what has them, on the neighbors that tell most."""
     for relation in Relation:
         moves = 2 if relation is Relation.REPLACE_ONE else 1
         yield bins_subject(f"histogram, {relation}", relation, scale=float(moves * MICRO))
         yield gaussian_bins_subject(f"histogram with gaussian noise, {relation}", relation, moves=moves)
-    yield ranks_subject("quantile, one draw", draws=1)
-    yield ranks_subject("quantile, three draws that share a price", draws=3)
-    yield ranks_subject("quantile, searches joined in", draws=1, searched=True)
-    yield exponential_subject("quantiles with gaussian noise, sixteen draws")
-    yield description_subject("description, two moments and three draws")
+        yield tree_subject(f"quantile, {relation}", relation)
+    yield tree_subject("quantile with gaussian noise", Relation.REPLACE_ONE, currency=Currency.GAUSSIAN)
+    yield level_subject("two cells in each level of a quantile")
+    yield description_subject("description, two moments and quartiles")
     yield count_subject("count of people, one person more")
     yield stepped_subject("histogram, two steps")
     yield stepped_subject("mean of two coordinates, two steps", by_coordinate=True)
@@ -83,11 +71,8 @@ def shape_controls() -> Iterator[Subject]:
     yield gaussian_bins_subject(
         "a gaussian histogram priced at one of its two moves", Relation.REPLACE_ONE, moves=1, planted=True
     )
-    yield ranks_subject("quantile scores weighed by twice the weight of the price", draws=1, counted=2)
-    yield ranks_subject("a quantile whose searches are exact counts", draws=1, searched=True, exact=True)
-    yield exponential_subject(
-        "quantiles with gaussian noise, priced as if all scores moved in one direction", counted=2
-    )
+    yield tree_subject("a quantile whose cells exact counts choose", Relation.REPLACE_ONE, exact=True)
+    yield level_subject("a quantile that charges for its first three levels", priced=3)
     yield description_subject("a description whose moments share their noise", shared=True)
     yield count_subject("a count that charges half of a person's weight", part=0.5)
     yield count_subject("a count that weighs people by what they offer, priced by the least", weighed=2)
@@ -189,77 +174,122 @@ def _noisy_bins(
         yield np.array([np.add(counts, draw(noise, queries=2)) for _ in range(draws)], dtype=np.float64)
 
 
-def ranks_subject(
-    name: str, *, draws: int, counted: int = 1, searched: bool = False, exact: bool = False
+def tree_subject(
+    name: str, relation: Relation, *, currency: Currency = Currency.LAPLACE, exact: bool = False
 ) -> Subject:
-    """A person who moves across the target, with few empty cells on the one side of it and many on the other.
+    """A person at one end of the range, and at the other or not there: two levels of a median.
+
+    What is looked at are the cells of the second level, at the place where exact counts would tell the
+    neighbors apart, and its outer counts.
 
     Args:
         name: Of the subject.
-        draws: Draws that share a price of 1, all at the median.
-        counted: How many times their weight people count in the scores; not once: a planted bug.
-        searched: Whether people who answered searches stand beside them.
-        exact: Whether what these add has exact counts of all people in it: a planted bug.
+        relation: The neighboring relation.
+        currency: Of the noise.
+        exact: Whether cells are chosen from counts without noise: a planted bug.
     """
-    scale = draws * rank_range(MEDIAN, Relation.REPLACE_ONE) * WEIGHT
-    lines = _lines(counted * WEIGHT, searched=searched, exact=exact)
+    plan = _tree(relation, currency)
+    weight, public = plan.weighing.cap, relation is Relation.REPLACE_ONE
+    neighbors = (GRID_SIZE, 0 if public else None)
 
-    def outputs(number: int) -> tuple[Cells, Cells]:
-        first, second = (_drawn(line, scale, draws, number) for line in lines)
-        return first, second
+    def counted(starts: Sequence[int], mine: int | None) -> list[int]:
+        counts = [0] * (len(starts) + 1)
+        for value in [GRID_SIZE // 3, GRID_SIZE // 2, *([] if mine is None else [mine])]:
+            counts[bisect_right(starts, value)] += weight
+        return counts
 
-    price = ranks_cost(WEIGHT, [(MEDIAN, scale)] * draws, Relation.REPLACE_ONE) / MICRO
-    return Subject(name=name, claimed=price, outputs=outputs, planted=exact or counted != 1)
+    first = plan.starts([])
 
+    def second(counts: Sequence[int]) -> tuple[int, ...]:
+        return plan.starts([Drawn(starts=first, counts=tuple(counts))])
 
-def exponential_subject(name: str, *, counted: int = 1) -> Subject:
-    """The same person between equally many cells, in exponential draws that cost an mu^2 of 2 together.
+    one, other = (second(counted(first, mine)) for mine in neighbors)
+    place = next(place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1])
+    between = (one[place] + other[place]) // 2
 
-    A draw has no loss above its range, and alone tells little of mu^2 at a small delta; many tell most of it.
+    def noisy(level: int, counts: Sequence[int]) -> list[int]:
+        noise = draw(plan.noise_of(level, len(counts)), queries=len(counts))
+        return [count + error for count, error in zip(counts, noise, strict=True)]
 
-    Args:
-        name: Of the subject.
-        counted: How many times their weight people count in the scores; not once: a planted bug.
-    """
-    draws = 16
-    # A range of 0.57 for each of them.
-    scale = rank_range(MEDIAN, Relation.REPLACE_ONE) * WEIGHT * 100 // 57
-    lines = _lines(counted * WEIGHT, few=EVEN, many=EVEN)
+    def seen(mine: int | None) -> int:
+        counts = counted(first, mine)
+        starts = second(counts if exact else noisy(0, counts))
+        found = noisy(1, counted(starts, mine))
+        low, high = (found[end] > weight / 2 for end in (0, -1))
+        return 4 * (starts[min(place, len(starts) - 1)] > between) + 2 * low + high
 
-    def outputs(number: int) -> tuple[Cells, Cells]:
-        first, second = (
-            np.array(
-                [sum(choose_exponential(line, scale) > EVEN + 1 for _ in range(draws)) for _ in range(number)]
-            )
-            for line in lines
-        )
-        return first, second
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        left, right = (np.array([seen(mine) for _ in range(draws)], dtype=np.int64) for mine in neighbors)
+        return left, right
 
-    price = ranks_cost(WEIGHT, [(MEDIAN, scale)] * draws, Relation.REPLACE_ONE, Currency.GAUSSIAN)
+    noise = plan.noise
+    paid = (
+        DiscreteLaplace(scales=noise.scales[:2])
+        if isinstance(noise, DiscreteLaplace)
+        else DiscreteGaussian(sigmas=noise.sigmas[:2])
+    )
+    price = tree_cost(weight, paid, relation)
+    gaussian = currency is Currency.GAUSSIAN
     return Subject(
         name=name,
-        claimed=epsilon_at(price, DELTA) / MICRO,
-        delta=DELTA / DELTA_UNIT,
+        claimed=(epsilon_at(Fraction(price), DELTA) if gaussian else price) / MICRO,
+        delta=DELTA / DELTA_UNIT if gaussian else 0.0,
         outputs=outputs,
-        planted=counted != 1,
-        effort=0.5 if counted != 1 else 1,
+        planted=exact,
+        effort=0.2 if exact else 1,
     )
 
 
+def level_subject(name: str, *, priced: int = LEVELS) -> Subject:
+    """A person who moves between two cells of each level: which counts are above what they are on average.
+
+    Args:
+        name: Of the subject.
+        priced: How many levels it claims the price of, from the first one on; not all: a planted bug.
+    """
+    plan = _tree(Relation.REPLACE_ONE, Currency.LAPLACE)
+    assert isinstance(plan.noise, DiscreteLaplace)
+    scales = plan.noise.scales
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        found = []
+        for mine in (0, 1):
+            label = np.zeros(draws, dtype=np.int64)
+            for scale in scales[-2:]:
+                noise = np.array(draw_laplace(scale, 2 * draws), dtype=np.float64).reshape(draws, 2)
+                noise[:, mine] += WEIGHT
+                label = label * 4 + 2 * (noise[:, 0] > WEIGHT / 2) + (noise[:, 1] > WEIGHT / 2)
+            found.append(label)
+        return found[0], found[1]
+
+    claimed = tree_cost(WEIGHT, DiscreteLaplace(scales=scales[:priced]), Relation.REPLACE_ONE)
+    return Subject(name=name, claimed=claimed / MICRO, outputs=outputs, planted=priced < LEVELS)
+
+
+def _tree(relation: Relation, currency: Currency) -> TreePlan:
+    """Of a median; two people beside the one who differs, all of a weight that is the cap."""
+    weight = unit_of(currency)
+    weighing = Weighing(
+        relation=relation, weights=(weight,), mass=3 * weight, cap=weight, floor=weight, currency=currency
+    )
+    return TreePlan(quantiles=(MEDIAN,), weighing=weighing)
+
+
 def description_subject(name: str, *, shared: bool = False) -> Subject:
-    """The same person, also across the range of two moments: two fifths of a price of 1, and three draws.
+    """The same person, also across the range of two moments: two fifths of a price of 1, and a tree.
 
     Args:
         name: Of the subject.
         shared: Whether both moments get the same noise: a planted bug.
     """
-    draws, weight = 3, WEIGHT * 2 // 5
-    scale = 5 * rank_range(MEDIAN, Relation.REPLACE_ONE) * WEIGHT
+    weight = WEIGHT * 2 // 5
+    rest = WEIGHT - weight
     queries = (
         Query(sum_weights=(weight,), count_weights=(0,)),
         Query(sum_weights=(0,), count_weights=(0,), square_weights=(weight,)),
     )
     noise = DiscreteLaplace(scales=(UNIT_SCALE,) * 2)
+    plan = _tree(Relation.REPLACE_ONE, Currency.LAPLACE)
 
     def published(mine: int) -> int:
         """Where the first moment lies, and its distance from the second one."""
@@ -270,16 +300,17 @@ def description_subject(name: str, *, shared: bool = False) -> Subject:
 
     def outputs(number: int) -> tuple[Cells, Cells]:
         found = []
-        for line, mine in zip(_lines(WEIGHT), (GRID_SIZE, 0), strict=True):
+        for mine in (GRID_SIZE, 0):
             sums = np.array([published(mine) for _ in range(number)], dtype=np.int64)
-            drawn = np.array([[choose(line, scale) for _ in range(draws)] for _ in range(number)])
-            # How many draws fell among the many cells on the one side: these tell the neighbors apart.
-            found.append(sums * (draws + 1) + (drawn > FEW + 1).sum(axis=1))
+            counts = np.array([draw(plan.noise_of(LEVELS - 1, 2), queries=2) for _ in range(number)])
+            counts[:, int(mine > 0)] += rest
+            above = (counts > rest / 2).astype(np.int64)
+            found.append(sums * 4 + above[:, 0] * 2 + above[:, 1])
         return found[0], found[1]
 
     group = Group(trust=Trust.CENTRAL, epsilon=MICRO, count=1)
     (of_mean,) = group_costs(queries, noise, Relation.REPLACE_ONE, [group])
-    price = of_mean + ranks_cost(WEIGHT, [(MEDIAN, scale)] * draws, Relation.REPLACE_ONE)
+    price = of_mean + tree_cost(rest, plan.noise, Relation.REPLACE_ONE)
     return Subject(
         name=name,
         claimed=price / MICRO,
@@ -287,42 +318,6 @@ def description_subject(name: str, *, shared: bool = False) -> Subject:
         planted=shared,
         effort=0.05 if shared else 1,
     )
-
-
-def _lines(
-    weight: int, *, searched: bool = False, exact: bool = False, few: int = FEW, many: int = MANY
-) -> list[list[int]]:
-    """The scores of all cells at the median, for the person at the upper end and at the lower one."""
-    last = few + many + 1
-    one = Draw(rank=MEDIAN, shift=0, scale=1)
-    # Who answered searches has values at both ends.
-    beside = (7 * weight,) * last + (14 * weight,)
-    plan = RankPlan(
-        quantile=MEDIAN,
-        cells=last,
-        weighing=Weighing(relation=Relation.REPLACE_ONE, weights=(WEIGHT,)),
-        draws=(one, None, None),
-        people=None,
-    )
-    scores = []
-    for mine in (last, 0):
-        weights = [0] * (last + 1)
-        # One person below the few cells, one between them and the many, one at the upper end; and mine.
-        for place in (1, few + 1, last, mine):
-            weights[place] += weight
-        if searched:
-            one = replace(one, beside=tuple(map(add, beside, accumulate(weights))) if exact else beside)
-        scores.append(plan.scores(one, weights))
-    return scores
-
-
-def _drawn(line: Sequence[int], scale: int, draws: int, number: int) -> Cells:
-    """Which of the few kinds of cells each of some draws is."""
-    drawn = np.array([[choose(line, scale) for _ in range(draws)] for _ in range(number)])
-    label = np.zeros(number, dtype=np.int64)
-    for column in np.digitize(drawn, EDGE_CELLS).T:
-        label = label * (EDGE_CELLS.size + 1) + column
-    return label
 
 
 PART = MICRO * 15 // 100

@@ -12,19 +12,20 @@ import numpy as np
 import pytest
 
 from app.accounting.costs import group_costs
-from app.accounting.shape_prices import ranks_cost
+from app.accounting.shape_prices import tree_cost
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import Relation, StudyDefinition, Trust
-from app.services.shapes.descriptions import Description, of_count, of_moments, of_quartile
+from app.services.shapes.descriptions import Description, of_count, of_moments, of_quartiles
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_questions import resolve
 from app.services.statistics.questions import Ask
 from dither_research.histories import cohort_of
+from tests.support.trees import all_grown
 
 pytestmark = pytest.mark.statistical
 
-SIZES, CELLS, RUNS = (900, 600), 200, 120
+SIZES, RUNS = (900, 600), 120
 
 
 def study_of(relation: Relation, epsilons: tuple[float, ...], delta: int) -> StudyDefinition:
@@ -51,8 +52,7 @@ def described(
         cohort_of(number, study.amount(round(epsilon * MICRO)), mine.tolist())
         for number, (mine, epsilon) in enumerate(zip(points, epsilons, strict=True), start=1)
     ]
-    ask = Ask(statistic="describe", parameters={"candidates": str(CELLS)})
-    question = resolve(study, ask)
+    question = resolve(study, Ask(statistic="describe"))
     return Description.of_crowd(study, question, ShapeCrowd.of(cohorts, question))
 
 
@@ -73,11 +73,7 @@ def test_every_interval_covers_and_the_quartiles_are_in_order(
         values = [rng.beta(2, 5, size) for size in SIZES]
         points = [np.floor(one * GRID_SIZE + 0.5).astype(np.int64) for one in values]
         plan = described(relation, epsilons, points, delta)
-        counts = {
-            number: np.bincount(np.ceil(one * CELLS).astype(int), minlength=CELLS + 1).tolist()
-            for number, one in enumerate(values, start=1)
-        }
-        said = plan.answer(counts)
+        said = plan.answer({}, all_grown(plan.trees, dict(enumerate(points, start=1))))
         everyone = np.concatenate(values)
         truths = {"count": everyone.size, "mean": everyone.mean(), "sd": everyone.std()}
         for name, truth in truths.items():
@@ -110,17 +106,16 @@ def test_the_price_is_the_sum_over_all_parts_and_never_more_than_an_offer(relati
     epsilons = (0.000007, 0.3, 20)
     points = [rng.integers(0, GRID_SIZE, 50) for _ in epsilons]
     plan = described(relation, epsilons, points)
-    draws = [(one.rank, one.scale) for part in plan.quartiles for one in part.draws if one is not None]
     of_mean = group_costs(plan.mean.queries, plan.mean.noise, relation, plan.groups)
     for place, group in enumerate(plan.crowd.groups):
-        weight = plan.quartiles[0].weighing.weights[place]
-        cost = of_mean[place] + ranks_cost(weight, draws, relation)
+        weight = plan.quartiles.weighing.weights[place]
+        cost = of_mean[place] + tree_cost(weight, plan.quartiles.noise, relation)
         if plan.count is not None:
             assert plan.count.costs[place] == plan.count.most == of_count(7), "the same of each person"
             cost += plan.count.most
         assert plan.costs[place] == cost
         assert cost <= min(group.epsilon, plan.most)
-    assert of_moments(10**6) + 3 * of_quartile(10**6) == 10**6
+    assert of_moments(10**6) + of_quartiles(10**6) == 10**6
     assert plan.costs[0] > 0
     without = replace(plan, costs=tuple(of_mean))
     assert sum(one.epsilon for one in plan.charges()) > sum(one.epsilon for one in without.charges())

@@ -18,17 +18,15 @@ from app.core.cohort import Group
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import Currency, Trust
-from app.estimators.ranks import SEARCHED_RISK, Beside, RankPlan, target_of
+from app.estimators.quantile_tree import SEARCHED_RISK, Beside, Quantile, TreePlan, target_of
+from app.estimators.shares import UNIT
 from app.estimators.weighing import weigh_public
-from app.mechanisms.permute_and_flip import choose
 from app.sessions.response import Tally
 from app.sessions.search import Depth, Mode, Search, Target, advance, make_rules
 from app.sessions.searched import Searched
+from tests.support.trees import grown
 
 pytestmark = pytest.mark.statistical
-
-CELLS = 500
-STARTS = tuple((2 * cell * GRID_SIZE + CELLS) // (2 * CELLS) + 1 for cell in range(CELLS))
 
 Values = NDArray[np.int64]
 
@@ -73,7 +71,7 @@ def search(
 
 def planned(
     central: int, beside: Beside | None, tilt: float = 0, quantile: Fraction = Fraction(1, 2)
-) -> RankPlan:
+) -> TreePlan:
     """The plan for central people at epsilon 1, those who answered searches beside them."""
     groups = [Group(trust=Trust.CENTRAL, epsilon=MICRO, count=central)] if central else []
     noises = {}
@@ -82,22 +80,21 @@ def planned(
         groups.append(Group(trust=Trust.LOCAL, epsilon=0, count=beside.people))
     people = sum(group.count for group in groups)
     weighing = weigh_public(groups, people, target_of(tilt), tilt, noises)
-    return RankPlan.of(quantile, CELLS, weighing, beside=beside)
+    return TreePlan(quantiles=(quantile,), weighing=weighing, beside=beside, free=not central)
 
 
-def cells_of(plan: RankPlan, values: Values) -> list[int | None]:
-    """The cell of each draw, central people having these values."""
-    weight = plan.weighing.weights[0]
-    counts = np.bincount(np.searchsorted(STARTS, values, side="right"), minlength=CELLS + 1)
-    weighted = [weight * int(count) for count in counts]
-    return [None if one is None else choose(plan.scores(one, weighted), one.scale) for one in plan.draws]
+def answered(plan: TreePlan, values: Values) -> Quantile:
+    """The answer, central people having these values."""
+    people = [values, *[values[:0]] * (len(plan.weighing.weights) - 1)]
+    (found,) = plan.read(UNIT, grown(plan, people))
+    return found
 
 
-def rank_error(cell: int, values: Values, quantile: float) -> float:
-    """How far q lies from the ranks of the values in a cell."""
-    ends = (*(start - 1 for start in STARTS), GRID_SIZE)
-    below = float((values <= ends[cell - 1]).mean()) if cell else 0.0
-    return max(0.0, below - quantile, quantile - float((values <= ends[cell]).mean()))
+def rank_error(found: Quantile, values: Values, quantile: float) -> float:
+    """How far q lies from the ranks of the values beside an answer."""
+    place = found.estimate * GRID_SIZE
+    below, up_to = float((values < place - 0.5).mean()), float((values <= place + 0.5).mean())
+    return max(0.0, below - quantile, quantile - up_to)
 
 
 def above(first: Sequence[float], second: Sequence[float]) -> float:
@@ -113,15 +110,13 @@ def errors_of(
     errors: dict[str, list[float]] = {"central": [], "local": [], "whole": []}
     for _ in range(runs):
         values = drawn(rng, law, central + local)
-        beside = search(rng, values[central:], 2 * MICRO).beside(0.5, STARTS)
+        beside = search(rng, values[central:], 2 * MICRO).beside(0.5)
         for part, plan, own in (
             ("central", planned(central, None), values[:central]),
             ("local", planned(0, beside), values[:0]),
             ("whole", planned(central, beside), values[:central]),
         ):
-            found = cells_of(plan, own)[0]
-            assert found is not None
-            errors[part].append(rank_error(found, values, 0.5))
+            errors[part].append(rank_error(answered(plan, own), values, 0.5))
     return errors
 
 
@@ -147,12 +142,11 @@ def test_the_whole_errs_no_more_than_ten_thousand_central_people_do():
     errors: dict[str, list[float]] = {"whole": [], "local": [], "central": []}
     for law in ("even", "skewed") * 60:
         values = drawn(rng, law, 2 * people)
-        beside = search(rng, values[people:], MICRO, rounds=Depth.UNKNOWN_ALPHA).beside(0.5, STARTS)
+        beside = search(rng, values[people:], MICRO, rounds=Depth.UNKNOWN_ALPHA).beside(0.5)
         plans = (planned(people, beside), planned(0, beside), planned(people, None))
         for kept, plan in zip(errors.values(), plans, strict=True):
-            found = cells_of(plan, values[: people if plan.weighing.weights[0] else 0])[0]
-            assert found is not None
-            kept.append(rank_error(found, values, 0.5))
+            own = values[: people if plan.weighing.weights[0] else 0]
+            kept.append(rank_error(answered(plan, own), values, 0.5))
     assert above(errors["whole"], errors["central"]) < 5
     assert above(errors["local"], errors["central"]) > 5, "the control"
 
@@ -173,47 +167,44 @@ def test_a_tilt_draws_the_whole_to_all_people_where_the_parts_differ():
         values = drawn(rng, "even", central + local)
         low = central + np.flatnonzero(values[central:] < GRID_SIZE // 2)[: local // 10]
         values[low] += GRID_SIZE // 2
-        beside = search(rng, values[central:], 2 * MICRO).beside(0.5, STARTS)
+        beside = search(rng, values[central:], 2 * MICRO).beside(0.5)
         for kept, plan in zip(
             errors.values(),
             (planned(central, beside, 0.1), planned(central, beside), planned(central, None)),
             strict=True,
         ):
-            found = cells_of(plan, values[:central])[0]
-            assert found is not None
-            kept.append(rank_error(found, values, 0.5))
+            kept.append(rank_error(answered(plan, values[:central]), values, 0.5))
     assert np.mean(errors["tilt"]) < np.mean(errors["no tilt"]) < np.mean(errors["central"])
 
 
 @pytest.mark.parametrize("quantile", [Fraction(1, 2), Fraction(4, 5)])
 @pytest.mark.parametrize("mode", Mode)
 def test_intervals_cover_and_so_do_the_bounds_of_a_search(mode: Mode, quantile: Fraction):
-    """For these people and the population; an answer's own cell, and bounds for one round, do not."""
+    """For these people and the population; a tenth of it, and bounds for one round, do not."""
     rng, runs, q, central, local = np.random.default_rng(4), 100, float(quantile), 300, 600
-    hits = dict.fromkeys(("dataset", "population", "own cell", "bounds", "careless bounds"), 0)
+    hits = dict.fromkeys(("dataset", "population", "a tenth", "bounds", "careless bounds"), 0)
     for _ in range(runs):
         values = drawn(rng, "even", central + local)
         found = search(rng, values[central:], 4 * MICRO, mode=mode, quantile=q)
-        beside = found.beside(q, STARTS)
-        plan = planned(central, beside, quantile=quantile)
-        own, low, high = cells_of(plan, values[:central])
-        assert own is not None
+        beside = found.beside(q)
+        said = answered(planned(central, beside, quantile=quantile), values[:central])
         truth = float(np.quantile(values, q, method="inverted_cdf")) / GRID_SIZE
-        lower, upper = 0 if low is None else low - 1, CELLS if high is None else high
-        hits["dataset"] += lower / CELLS <= truth <= upper / CELLS
-        hits["population"] += lower / CELLS <= q <= upper / CELLS
-        hits["own cell"] += (own - 1) / CELLS <= truth <= own / CELLS
-        cell = int(q * CELLS)
-        part = float((values[central:] <= STARTS[cell] - 1).mean())
-        hits["bounds"] += beside.least[cell] <= part <= beside.most[cell]
+        low, high = said.interval.lower, said.interval.upper
+        hits["dataset"] += low <= truth <= high
+        hits["population"] += said.population_interval.lower <= q <= said.population_interval.upper
+        hits["a tenth"] += abs(truth - (low + high) / 2) <= (high - low) / 20
+        start = int(q * GRID_SIZE)
+        places = beside.below([start])
+        part = float((values[central:] < start).mean())
+        hits["bounds"] += bool(places.least[0] <= part <= places.most[0])
         hits["careless bounds"] += all(
-            part <= one.at_most(0.5) if one.threshold >= STARTS[cell] else one.at_least(0.5) <= part
+            part <= one.at_most(0.5) if one.threshold >= start else one.at_least(0.5) <= part
             for one in found.rounds
         )
     assert at_least(hits["dataset"], runs, 0.95)
     assert at_least(hits["population"], runs, 0.95)
     assert at_least(hits["bounds"], runs, 1 - 2 * SEARCHED_RISK)
-    assert not at_least(hits["own cell"], runs, 0.95)
+    assert not at_least(hits["a tenth"], runs, 0.95)
     assert not at_least(hits["careless bounds"], runs, 1 - 2 * SEARCHED_RISK)
 
 
@@ -234,7 +225,7 @@ def test_the_mean_square_of_a_search_is_at_most_twice_what_is_stated(law: str, m
         values = drawn(rng, law, people)
         found = search(rng, values, 2 * MICRO, mode=mode, quantile=0.3)
         for quantile in (0.3, 0.7):
-            parts = found.beside(quantile, (np.sort(values) + 1).tolist()).parts
+            parts = found.beside(quantile).below((np.sort(values) + 1).tolist()).parts
             at = int(np.searchsorted(parts, quantile))
             squares.append(max(0.0, at / people - quantile, quantile - (at + 1) / people) ** 2)
             stated.append(2 * found.variance(quantile))

@@ -4,21 +4,24 @@ Each verdict is a binomial test at five standard deviations, a false alarm in 3.
 """
 
 import math
+from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from app.core.cohort import Group
 from app.core.epsilon import MICRO
+from app.core.grid import GRID_SIZE
 from app.core.study import Currency, Relation, Trust
-from app.estimators import ranks, shares
-from app.estimators.ranks import RankPlan
-from app.estimators.shares import SharesPlan
+from app.estimators import shares
+from app.estimators.quantile_tree import TreePlan, target_of
+from app.estimators.shares import UNIT, SharesPlan
 from app.estimators.weighing import Target, Weighing, weigh_public, weigh_secret
 from app.mechanisms.draw import draw
-from app.mechanisms.permute_and_flip import choose
-from app.services.shapes.shape_plans import drawn
+from tests.support.trees import grown
 
 pytestmark = pytest.mark.statistical
 
@@ -107,62 +110,91 @@ def test_shares_err_as_predicted(currency: Currency):
     assert abs(ratio - 1.5) > 5 * error, "the control"
 
 
-@pytest.mark.parametrize("quantile", [Fraction(1, 2), Fraction(9, 10)])
-def test_a_median_of_ten_thousand_at_epsilon_one_has_a_mean_rank_error_of_two_thousandths(quantile: Fraction):
-    """The goal, on spread and on heavy-tailed data; the control at a hundredth of the epsilon misses it."""
-    rng, people, cells, runs = np.random.default_rng(), 10_000, 1000, 60
-    group = [Group(trust=Trust.CENTRAL, epsilon=MICRO, count=people)]
-    plan = RankPlan.of(quantile, cells, weigh_public(group, people, ranks.target_of(0), 0.0))
-    assert None not in plan.draws
-    for kind in ("spread", "heavy"):
-        errors: list[float] = []
-        loose: list[float] = []
-        ends: list[float] = []
-        for _ in range(runs):
-            heavy = np.clip(rng.lognormal(-4.5, 0.8, people), 0, 1)
-            values = rng.random(people) if kind == "spread" else heavy
-            cell = np.ceil(values * cells).astype(int)
-            counts = np.bincount(cell, minlength=cells + 1)
-            for scale, kept in ((1, errors), (100, loose)):
-                scores = plan.scores(plan.draws[0], (counts * MICRO).tolist())
-                found = choose(scores, plan.draws[0].scale * scale)
-                below, at = counts[:found].sum() / people, counts[: found + 1].sum() / people
-                kept.append(max(0.0, below - float(quantile), float(quantile) - at))
-                if kept is errors:
-                    ends.append(abs(at - float(quantile)))
-        assert np.mean(errors) <= 0.002
-        assert np.mean(loose) > 0.002
-        # Of the answer itself, where a step of the range is not too coarse for the values.
-        assert kind == "heavy" or np.mean(ends) <= 0.002
+def test_a_quantile_errs_at_most_two_and_a_half_times_as_much_as_a_draw_over_gaps():
+    """Ranks of both in one run, at epsilon 1, of incomes, minutes and numbers spread evenly, at .5 and .9.
+
+    The ratio is 2.0 to 2.1, with a standard error of 4 %: a false alarm in 10^5. At half of the epsilon, the
+    control, it is 4. In a range 100 times too wide it is at most twice as much, with 1.1 times and 6 %; a
+    half-width is at most 4 times the real 95 % error, with 2.2 times and 10 %.
+    """
+    rng, people = np.random.default_rng(), 5000
+    off: dict[str, list[float]] = {"tree": [], "gaps": [], "halved": [], "wide": []}
+    halves: list[float] = []
+    group = Group(trust=Trust.CENTRAL, epsilon=MICRO, count=people)
+    for run, (kind, quantile) in enumerate(
+        [*product(("incomes", "minutes", "even"), (Fraction(1, 2), Fraction(9, 10)))] * 250
+    ):
+        values = np.sort(np.floor(drawn_values(rng, kind, people) * GRID_SIZE)).astype(np.int64)
+        aim = float(quantile) * people
+        asked = [("tree", MICRO, 1), ("halved", MICRO // 2, 1), ("wide", MICRO, 100)]
+        for name, epsilon, wide in asked if run % 3 == 0 else asked[:1]:
+            weighing = weigh_public([replace(group, epsilon=epsilon)], people, target_of(0), 0.0)
+            plan = TreePlan(quantiles=(quantile,), weighing=weighing)
+            points = values // wide
+            (found,) = plan.read(UNIT, grown(plan, [points]))
+
+            def rank(place: float, points: NDArray[np.int64] = points) -> float:
+                return float(np.searchsorted(points, place * GRID_SIZE))
+
+            off[name].append(rank(found.estimate) - aim)
+            if name == "tree":
+                halves.append((rank(found.interval.upper) - rank(found.interval.lower)) / 2)
+        ends = np.concatenate([[0], values, [GRID_SIZE]])
+        law = np.log(np.maximum(np.diff(ends), 1e-9)) - np.abs(np.arange(people + 1) - aim) / 2
+        chance = np.exp(law - law.max())
+        off["gaps"].append(float(rng.choice(people + 1, p=chance / chance.sum())) - aim)
+    error = {name: math.sqrt(np.mean(np.square(own))) for name, own in off.items()}
+    assert error["tree"] <= 2.5 * error["gaps"]
+    assert error["halved"] > 2.5 * error["gaps"], "the control"
+    assert error["wide"] <= 2 * error["tree"]
+    assert np.median(halves) <= 4 * np.quantile(np.abs(off["tree"]), 0.95)
+
+
+def drawn_values(rng: np.random.Generator, kind: str, people: int) -> NDArray[np.float64]:
+    """Numbers in [0, 1]."""
+    match kind:
+        case "incomes":
+            return np.clip(rng.lognormal(-2.8, 0.7, people), 0, 1)
+        case "minutes":
+            return np.clip(rng.exponential(0.1, people), 0, 1)
+        case _:
+            return rng.random(people)
 
 
 @pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize("kind", ["even", "whole numbers", "minutes"])
 @pytest.mark.parametrize(
     ("quantile", "currency"),
     [(Fraction(1, 2), LAPLACE), (Fraction(4, 5), LAPLACE), (Fraction(4, 5), GAUSSIAN)],
 )
-def test_the_interval_of_a_quantile_covers_and_its_answer_alone_does_not(
-    relation: Relation, quantile: Fraction, currency: Currency
+def test_the_interval_of_a_quantile_covers_and_an_eighth_of_it_does_not(
+    relation: Relation, quantile: Fraction, currency: Currency, kind: str
 ):
-    rng, cells = np.random.default_rng(), 200
-    weighing = weighing_of(relation, ranks.target_of(0, currency), currency)
-    plan = RankPlan.of(quantile, cells, weighing)
-    assert None not in plan.draws
-    hits = dict.fromkeys(("dataset", "population", "the answer's cell"), 0)
+    """Ties and whole numbers, too; these have no control, since an interval is a few steps there."""
+    rng = np.random.default_rng()
+    weighing = weighing_of(relation, target_of(0, currency), currency)
+    plan = TreePlan(quantiles=(quantile,), weighing=weighing)
+    hits = dict.fromkeys(("dataset", "population", "an eighth"), 0)
+    q = float(quantile)
+    whole = float(np.quantile(whole_numbers(drawn_values(np.random.default_rng(5), "minutes", 200_000)), q))
+    of_all = {"even": q, "whole numbers": whole, "minutes": -0.1 * math.log(1 - q)}[kind]
     for _ in range(RUNS):
-        values = [rng.random(size) for size in SIZES]
-        counts = np.array([np.bincount(np.ceil(v * cells).astype(int), minlength=cells + 1) for v in values])
-        weighted = (np.array(weighing.weights) @ counts).tolist()
-        _, low, high = drawn(plan, weighted)
-        assert low is not None
-        assert high is not None
-        truth = np.quantile(np.concatenate(values), float(quantile), method="inverted_cdf")
-        hits["dataset"] += bool((low - 1) / cells <= truth <= high / cells)
-        hits["population"] += (low - 1) / cells <= float(quantile) <= high / cells
-        plain, *_ = drawn(plan, weighted)
-        assert plain is not None
-        hits["the answer's cell"] += bool((plain - 1) / cells <= truth <= plain / cells)
+        law = "minutes" if kind == "whole numbers" else kind
+        numbers = [drawn_values(rng, law, size) for size in SIZES]
+        if kind == "whole numbers":
+            numbers = [whole_numbers(one) for one in numbers]
+        points = [np.round(one * GRID_SIZE).astype(np.int64) for one in numbers]
+        (found,) = plan.read(UNIT, grown(plan, points))
+        truth = float(np.quantile(np.concatenate(numbers), q, method="inverted_cdf"))
+        low, high = found.interval.lower, found.interval.upper
+        hits["dataset"] += low <= truth <= high
+        hits["population"] += found.population_interval.lower <= of_all <= found.population_interval.upper
+        hits["an eighth"] += abs(truth - (low + high) / 2) <= (high - low) / 16
     assert at_least(hits["dataset"], RUNS, 0.95)
-    if relation is Relation.REPLACE_ONE:
-        assert at_least(hits["population"], RUNS, 0.95)
-    assert not at_least(hits["the answer's cell"], RUNS, 0.95)
+    assert at_least(hits["population"], RUNS, 0.95)
+    assert kind == "whole numbers" or not at_least(hits["an eighth"], RUNS, 0.95)
+
+
+def whole_numbers(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """In twentieths: many people share one."""
+    return np.round(values * 20) / 20

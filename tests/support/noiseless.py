@@ -3,7 +3,7 @@
 import pytest
 
 from app.services.sessions import kmeans_release
-from app.services.shapes import counts, covariances, found_means, shape_plans
+from app.services.shapes import counts, covariances, found_means, shape_plans, shape_trees
 from app.services.statistics import piece_noise, planning
 
 
@@ -25,4 +25,4 @@ def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counts, "draw", no_noise)
     monkeypatch.setattr(covariances, "draw", no_noise)
     monkeypatch.setattr(found_means, "draw", no_noise)
-    monkeypatch.setattr(shape_plans, "choose", lambda scores, scale: scores.index(max(scores)))
+    monkeypatch.setattr(shape_trees, "draw", no_noise)

@@ -55,6 +55,7 @@ from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_parts import Noisy, Part, groups_of, mean_estimator, mean_question
 from app.services.shapes.shape_plans import added_up, charges_of, refuse_without_people
 from app.services.shapes.shape_questions import ShapeQuestion
+from app.services.shapes.shape_trees import Grown, Tree
 from app.services.statistics import planned_errors, planning
 from app.services.statistics.piece_noise import PieceNoise
 from app.services.statistics.questions import MEAN, SD, SUM, VARIANCE
@@ -123,6 +124,8 @@ class CoordinatesPlan:
             most = max(costs, default=0)
         return cls(study=study, crowd=crowd, plan=plan, costs=costs, most=most)
 
+    trees: ClassVar[tuple[Tree, ...]] = ()
+
     one_report_moves: ClassVar[None] = None
 
     parts_of_document: ClassVar[tuple[str, ...]] = ("coordinates",)
@@ -175,12 +178,13 @@ class CoordinatesPlan:
         """What is measured of whom, for the ledger."""
         return [Measurement.of_queries(self.queries, self.noise, self.crowd.groups, self.crowd.ids)]
 
-    def answer(self, counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
+    def answer(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> dict[str, object]:
         """Add exact noise to the sums of all coordinates, read the result. Draws entropy.
 
         Args:
             counts: For each cohort that takes part its people, the sum of each coordinate [grid steps], and
                 the sum of the squares of each (`app.core.grid.square`).
+            grown: None: it has no `trees`.
         """
         return self.read(self.noisy(counts))
 

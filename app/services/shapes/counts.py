@@ -33,6 +33,7 @@ from app.services.shapes import shape_plans
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_parts import Part, groups_of
 from app.services.shapes.shape_questions import ShapeQuestion
+from app.services.shapes.shape_trees import Grown, Tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +81,8 @@ class CountPlan:
         (most,) = group_costs([_query((weighing.cap,))], noise, study.relation, [one], study.noise)
         return cls(crowd=crowd, weighing=weighing, noise=noise, costs=tuple(costs), most=most)
 
+    trees: ClassVar[tuple[Tree, ...]] = ()
+
     one_report_moves: ClassVar[None] = None
 
     parts_of_document: ClassVar[tuple[str, ...]] = ("estimate", "interval")
@@ -114,11 +117,12 @@ class CountPlan:
         query = _query(self.weighing.weights)
         return [Measurement.of_queries([query], self.noise, self.crowd.groups, self.crowd.ids)]
 
-    def answer(self, counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
+    def answer(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> dict[str, object]:
         """Count, add exact noise, read the result. Draws entropy where the number is secret.
 
         Args:
             counts: Not looked at: the sizes of cohorts say it.
+            grown: None: it has no `trees`.
         """
         if self.weighing is None:
             return public_count(self.crowd.people)

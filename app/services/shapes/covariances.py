@@ -20,6 +20,7 @@ from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_parts import Noisy, groups_of
 from app.services.shapes.shape_plans import added_up, central_costs, charges_of, weigh
 from app.services.shapes.shape_questions import ShapeQuestion
+from app.services.shapes.shape_trees import Grown, Tree
 
 
 def of_each(offer: int) -> int:
@@ -72,6 +73,8 @@ class CovariancePlan:
         most = price(reader.weighing.cap) if secret else max(costs, default=0)
         return cls(crowd=crowd, reader=reader, costs=costs, most=most)
 
+    trees: ClassVar[tuple[Tree, ...]] = ()
+
     one_report_moves: ClassVar[None] = None
 
     parts_of_document: ClassVar[tuple[str, ...]] = ("estimate", "interval", "population_interval", "means")
@@ -99,12 +102,13 @@ class CovariancePlan:
         weights, noise = self.reader.weighing.weights, self.reader.noise
         return [Measurement.of_weights(Workload.PAIR, noise, weights, self.crowd.groups, self.crowd.members)]
 
-    def answer(self, counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
+    def answer(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> dict[str, object]:
         """Weigh the sums, add exact noise, read the result. Integers until the noise is in; draws entropy.
 
         Args:
             counts: For each cohort that takes part its people, the sums of both numbers [grid steps], and the
                 sum of their products about the middles [2^-30 of a squared step].
+            grown: None: it has no `trees`.
         """
         return self.read(self.noisy(counts))
 

@@ -1,34 +1,34 @@
 r"""`describe`: count, mean, standard deviation and quartiles, in one release.
 
-*Parts.* Of each offer every quartile has a fifth, and the moments have the rest. The mean and the second
+*Parts.* Of each offer the quartiles have three fifths, and the moments have the rest. The mean and the second
 moment cost what the mean alone costs (`app.estimators.moments`; three sums where the number of people is
-secret). Each quartile is a draw of its own, with two more for the ends of its interval
-(`app.estimators.ranks`). A secret number of people has a noisy count (`app.services.shapes.counts`), which
-takes the same of every person, a tenth of the least offer.
+secret). All quartiles are read off one tree of counts (`app.estimators.quantile_tree`). A secret number of
+people has a noisy count (`app.services.shapes.counts`), which takes the same of every person, a tenth of the
+least offer.
 
 *Privacy.* All parts draw independently of each other, and none depends on what another one publishes. So the
 density of the whole answer is the product of theirs, and for each cohort the price is the sum of the prices
 (sequential composition). Where the number of people is public the count is that number.
 
-*Order.* Draws may cross, and quartiles cannot: the three estimates are published in ascending order, each
-with the interval of its own rank, extended to it. That is post-processing.
+*Order.* Estimates may cross, and quartiles cannot: they are published in ascending order, each with the
+interval of its own rank, extended to it. That is post-processing.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from fractions import Fraction
 from typing import ClassVar
 
 from app.accounting.costs import group_costs
 from app.accounting.measurement import Measurement, Workload
-from app.accounting.shape_prices import ranks_cost
+from app.accounting.shape_prices import tree_cost
 from app.core.cohort import Cohorts, Group, Groups
+from app.core.noise import as_document
 from app.core.release import Charge
 from app.core.study import Relation, StudyDefinition
 from app.estimators.interface import Plan
 from app.estimators.moments import with_second_moment
-from app.estimators.ranks import RankPlan
+from app.estimators.quantile_tree import TreePlan
 from app.estimators.transformed import MOMENTS
 from app.services.shapes.counts import CountPlan, public_count
 from app.services.shapes.shape_crowd import ShapeCrowd
@@ -37,22 +37,18 @@ from app.services.shapes.shape_plans import (
     added_up,
     central_costs,
     charges_of,
-    drawn,
-    draws_json,
-    draws_of,
+    tree_of,
     weigh,
-    weighted_counts,
 )
-from app.services.shapes.shape_questions import ShapeQuestion
+from app.services.shapes.shape_questions import QUARTILES, ShapeQuestion
+from app.services.shapes.shape_trees import Grown, Tree
 from app.services.statistics import planned_errors, planning
 from app.services.statistics.crowds import Crowd
 
-QUARTILES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
 
-
-def of_quartile(offer: int) -> int:
-    """What each quartile may take of an offer."""
-    return offer // 5
+def of_quartiles(offer: int) -> int:
+    """What the quartiles may take of an offer."""
+    return len(QUARTILES) * (offer // 5)
 
 
 def of_count(least: int) -> int:
@@ -62,7 +58,7 @@ def of_count(least: int) -> int:
 
 def of_moments(offer: int) -> int:
     """What is left for mean and standard deviation, and for the count where that takes something."""
-    return offer - len(QUARTILES) * of_quartile(offer)
+    return offer - of_quartiles(offer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +80,7 @@ class Description:
     crowd: ShapeCrowd
     groups: tuple[Group, ...]
     mean: Plan
-    quartiles: tuple[RankPlan, ...]
+    quartiles: TreePlan
     count: CountPlan | None
     costs: tuple[int, ...]
     most: int
@@ -115,7 +111,7 @@ class Description:
             return max(0, of_moments(part(offer)) - of_each)
 
         def quartile(offer: int) -> int:
-            return of_quartile(part(offer))
+            return of_quartiles(part(offer))
 
         estimator, groups = mean_estimator(study), groups_of(crowd, moments)
         asked = mean_question(study, question, crowd, moments, {MOMENTS.name: 2} if secret else {})
@@ -124,18 +120,16 @@ class Description:
             mean = with_second_moment(mean, groups, asked)
         of_mean = group_costs(mean.queries, mean.noise, relation, groups, study.noise)
         weighing = weigh(study, question, groups_of(crowd, quartile), crowd.people, quartile)
-        cells = len(question.starts)
-        quartiles = tuple(RankPlan.of(rank, cells, weighing, people=question.size) for rank in QUARTILES)
-        draws = draws_of(quartiles)
-        of_ranks = central_costs(
-            crowd, weighing.weights, lambda weight: ranks_cost(weight, draws, relation, study.noise)
+        quartiles = tree_of(question, crowd, weighing, QUARTILES)
+        of_tree = central_costs(
+            crowd, weighing.weights, lambda weight: tree_cost(weight, quartiles.noise, relation)
         )
         count = CountPlan.of_crowd(study, question, crowd, counted) if secret else None
-        costs = added_up(crowd, of_mean, of_ranks, *([] if count is None else [count.costs]))
+        costs = added_up(crowd, of_mean, of_tree, *([] if count is None else [count.costs]))
         most = max(costs, default=0)
         if count is not None:
             most = planning.epsilon_max(study, estimator, asked, of_mean) + count.most
-            most += ranks_cost(weighing.cap, draws, relation, study.noise)
+            most += tree_cost(weighing.cap, quartiles.noise, relation)
         return cls(
             study=study,
             crowd=crowd,
@@ -170,29 +164,34 @@ class Description:
         document: dict[str, object] = {
             "mechanism": "Description",
             "moments": json.loads(planning.noise_json(self.mean)),
-            "quartiles": [draws_json(plan) for plan in self.quartiles],
+            "quartiles": as_document(self.quartiles.noise),
         }
         if self.count is not None:
             document["count"] = json.loads(self.count.noise_json())
         return json.dumps(document, allow_nan=False)
 
     def measured(self) -> list[Measurement]:
-        """What is measured of whom, for the ledger: the moments, all quartiles together, the number."""
-        crowd = self.crowd
-        weights = self.quartiles[0].weighing.weights
+        """What is measured of whom, for the ledger: the moments, the quartiles, the number."""
+        crowd, tree = self.crowd, self.quartiles
         return [
             Measurement.of_queries(self.mean.queries, self.mean.noise, self.groups, crowd.ids),
             Measurement.of_weights(
-                Workload.RANKS, draws_of(self.quartiles), weights, crowd.groups, crowd.members
+                Workload.TREE, tree.noise, tree.weighing.weights, crowd.groups, crowd.members
             ),
             *([] if self.count is None else self.count.measured()),
         ]
 
-    def answer(self, counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
-        """Add exact noise to the sums, draw the quartiles, read the result. Draws entropy.
+    @property
+    def trees(self) -> tuple[Tree, ...]:
+        """The one that quartiles are read off."""
+        return (Tree(crowd=self.crowd, plan=self.quartiles),)
+
+    def answer(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> dict[str, object]:
+        """Add exact noise to the sums, read the result. Draws entropy.
 
         Args:
-            counts: For each cohort that takes part its people by cell.
+            counts: Not looked at: cohorts have their sums.
+            grown: The levels of `trees`.
 
         Returns:
             The part of the body that depends on them.
@@ -204,18 +203,8 @@ class Description:
             places=[place for place, group in enumerate(members) for _ in group],
         )
         moments = planning.answer(self.mean, crowd)
-        found = []
-        for plan in self.quartiles:
-            cells = weighted_counts(self.crowd, plan.weighing, plan.cells + 1, counts)
-            found.append(plan.read(self.study.grid, drawn(plan, cells)))
-        quartiles = []
-        for rank, estimate, quantile in zip(
-            QUARTILES, sorted(one.estimate for one in found), found, strict=True
-        ):
-            interval = asdict(quantile.interval)
-            interval["lower"] = min(quantile.interval.lower, estimate)
-            interval["upper"] = max(quantile.interval.upper, estimate)
-            quartiles.append({"q": float(rank), "estimate": estimate, "interval": interval})
+        (found,) = (self.quartiles.read(self.study.grid, levels) for levels in grown)
+        quartiles = [{"q": float(rank), **asdict(one)} for rank, one in zip(QUARTILES, found, strict=True)]
         sd = moments.variance and asdict(moments.variance.root)
         shown = {
             "count": public_count(self.crowd.people) if self.count is None else self.count.answer(counts),

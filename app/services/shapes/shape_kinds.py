@@ -33,6 +33,6 @@ def make(
     crowd = ShapeCrowd.of(cohorts, question, searched)
     shape_plans.refuse_without_people(study, crowd)
     if searched is not None and question.quantile is not None:
-        beside = searched.beside(float(question.quantile), question.starts)
+        beside = searched.beside(float(question.quantile))
         return shape_plans.of_crowd(study, question, crowd, beside=beside)
     return of_crowd(study, question, crowd)

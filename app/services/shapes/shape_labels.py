@@ -17,9 +17,10 @@ labels, and each label has that of a question of its own. If all people had othe
 offer, either would have 2 times as much, or :math:`\sqrt 2` times with Gaussian noise: more for both up to 4
 labels, or 2. With more labels the whole would be more exact, but each label, which was asked for, would not.
 
-*Quantiles, descriptions, counts.* The quantile of all people cannot be read off those of labels. It has draws
-of its own (`app.estimators.ranks`), for half of each offer; the label's have the other half. All draws are
-independent, and a person of label l moves the scores of those of l and of all people alone. So the person
+*Quantiles, descriptions, counts.* The quantile of all people cannot be read off those of labels. It has a
+tree of counts of its own (`app.estimators.quantile_tree`), for half of each offer; the label's has the other
+half. The noise of all trees is independent, and a person of label l moves the counts of those of l and of all
+people alone: what the cells of the next level of any tree are depends on its own noisy counts. So the person
 pays the sum of both prices (sequential composition), in both currencies. So do descriptions, whose parts are
 moments and quartiles (`app.services.shapes.descriptions`), and noisy counts: a sum of those of K labels would
 have the noise of all of them. Public counts have no noise and charge no one.
@@ -45,6 +46,7 @@ from app.services.shapes.one_shape import OneShape, of_crowd
 from app.services.shapes.shape_crowd import ShapeCrowd, by_label
 from app.services.shapes.shape_plans import ShapePlan, added_up, charges_of, refuse_without_people
 from app.services.shapes.shape_questions import ShapeQuestion
+from app.services.shapes.shape_trees import Grown, Tree
 from app.services.work import checkpoint
 
 
@@ -179,15 +181,27 @@ class LabelsPlan:
             plans.append(self.whole)
         return [part for plan in plans for part in plan.measured()]
 
-    def answer(self, counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
+    @property
+    def trees(self) -> tuple[Tree, ...]:
+        """Those of labels, and that of all people."""
+        own = [tree for one in self.labels if one.plan is not None for tree in one.plan.trees]
+        return (*own, *self.whole.trees)
+
+    def answer(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> dict[str, object]:
         """Weigh, add exact noise, read: the labels, and all people. Draws entropy.
 
         Args:
             counts: See `ShapePlan.answer`.
+            grown: The levels of `trees`.
         """
         if not _adds_up(self.whole):
-            answers = [None if one.plan is None else one.plan.answer(counts) for one in self.labels]
-            answer = self.whole.answer(counts)
+            left = iter(grown)
+
+            def of(plan: OneShape) -> Mapping[str, object]:
+                return plan.answer(counts, [next(left) for _ in plan.trees])
+
+            answers = [None if one.plan is None else of(one.plan) for one in self.labels]
+            answer = of(self.whole)
         else:
             drawn = [
                 (one.plan, one.plan.noisy(counts)) if one.plan and _adds_up(one.plan) else None

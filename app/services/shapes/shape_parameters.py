@@ -7,7 +7,6 @@ from app.core.epsilon import MICRO
 from app.core.errors import InvalidRequest
 from app.core.grid import GRID_SIZE, NotANumber, parse_decimal
 from app.core.study import StudyDefinition
-from app.estimators.ranks import CELLS
 from app.services.statistics.questions import RANGE
 
 PART = "range_part"
@@ -16,7 +15,7 @@ DEFAULT_PART = MICRO * 15 // 100
 
 MOST_BINS = 100
 DEFAULT_BINS = 10
-MOST_CELLS = 1000
+CELLS = MOST_CELLS = 1000
 _DIGITS = 6
 
 PARAMETERS: dict[str, str] = {
@@ -26,8 +25,8 @@ PARAMETERS: dict[str, str] = {
     f"{DEFAULT_BINS} if neither it nor edges are given.",
     "q": "Quantile: which part of the people lies at or below it, above 0 and below 1, at most "
     f"{_DIGITS} decimals.",
-    "candidates": "Quantile, median and describe: the number of equal steps of the range, one of whose ends "
-    f"is the answer. 10 to {MOST_CELLS}; {CELLS} if not given.",
+    "candidates": "Quantile, median and describe: of no effect on answers any more, which are not bound to "
+    f"steps of the range; another number is another question. 10 to {MOST_CELLS}; {CELLS} if not given.",
     RANGE: "Mean: declared, the study's range (the default), or found: a part of the price finds the range "
     "that holds the values, and the answer is the mean of the values moved into it.",
     PAIR: "Covariance: two of the study's measures, both numbers, with a comma between.",

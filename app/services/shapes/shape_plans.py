@@ -3,39 +3,39 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 
-from app.accounting.measurement import Draws, Measurement, Workload
-from app.accounting.shape_prices import bins_cost, ranks_cost
+from app.accounting.measurement import Measurement, Workload
+from app.accounting.shape_prices import bins_cost, tree_cost
 from app.core.cohort import Group
 from app.core.errors import BudgetExhausted, InternalFault
 from app.core.grid import Grid
 from app.core.noise import as_document
 from app.core.piece import Piece
 from app.core.release import Charge
-from app.core.study import Currency, Relation, StudyDefinition, Trust
-from app.estimators import ranks, shares
+from app.core.study import Relation, StudyDefinition, Trust
+from app.estimators import quantile_tree, shares
 from app.estimators.bin_shares import BinShares, Share
 from app.estimators.choice_reports import Reported, report_noise
 from app.estimators.interface import Interval, NoContributions
-from app.estimators.ranks import Beside, RankPlan
+from app.estimators.quantile_tree import Beside, TreePlan
 from app.estimators.shares import SharesPlan
 from app.estimators.weighing import Weighing, weigh_public, weigh_secret
 from app.mechanisms.draw import draw
-from app.mechanisms.exponential import choose_exponential
-from app.mechanisms.permute_and_flip import choose
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_parts import Noisy, Part, groups_of
-from app.services.shapes.shape_questions import ShapeQuestion
+from app.services.shapes.shape_questions import DESCRIBE, QUARTILES, ShapeQuestion
+from app.services.shapes.shape_trees import Grown, Tree
 
 SUMMARIES = {
     "histogram": "Noisy counts by bin with weights min(epsilon, tau); the distribution function is read off.",
-    "describe": "Mean and standard deviation, and quartiles drawn by rank, with one price.",
+    "describe": "Mean and standard deviation, and quartiles off noisy counts of cells, with one price.",
     "found_range": "The mean of the values moved into a range that a part of the price finds first.",
     "shares": "Noisy counts by choice with weights min(epsilon, tau), moved to shares that sum to 1.",
     "covariance": "Noisy sums of two numbers and of their products, the products at no further price.",
     "coordinates": "Mean and spread of each coordinate, each with an equal part of the price.",
     "count": "The number of people, each counted as one; a secret one has noise like 1 / epsilon.min.",
-    "quantile": "Steps of the range drawn by how near their rank is, with an interval.",
+    "quantile": "Read off noisy counts of cells that come nearer to it level by level, with an interval.",
 }
 """One line about each estimator."""
 
@@ -63,7 +63,7 @@ class ShapePlan:
 
     crowd: ShapeCrowd
     weighing: Weighing
-    plan: SharesPlan | RankPlan
+    plan: SharesPlan | TreePlan
     costs: tuple[int, ...]
     most: int
     grid: Grid
@@ -82,7 +82,7 @@ class ShapePlan:
     @property
     def joined(self) -> str:
         """What a plan says of searches that it joins in; empty without them."""
-        if not isinstance(self.plan, RankPlan) or self.plan.beside is None:
+        if not isinstance(self.plan, TreePlan) or self.plan.beside is None:
             return ""
         people, weight = self.plan.beside.people, self.plan.searched_weight
         return f" {people} people who answered searches have {weight:.0%} of the weight, and pay nothing."
@@ -100,31 +100,33 @@ class ShapePlan:
 
     def noise_json(self) -> str:
         """The noise, for the ledger: what is needed to compute the price again."""
-        if isinstance(self.plan, SharesPlan):
-            return json.dumps(as_document(self.plan.noise))
-        return json.dumps(draws_json(self.plan))
+        return json.dumps(as_document(self.plan.noise))
 
     def measured(self) -> list[Measurement]:
         """What is measured of whom, for the ledger."""
         weights, groups, members = self.weighing.weights, self.crowd.groups, self.crowd.members
-        if isinstance(self.plan, SharesPlan):
-            return [Measurement.of_weights(Workload.BINS, self.plan.noise, weights, groups, members)]
-        return [Measurement.of_weights(Workload.RANKS, draws_of([self.plan]), weights, groups, members)]
+        workload = Workload.BINS if isinstance(self.plan, SharesPlan) else Workload.TREE
+        return [Measurement.of_weights(workload, self.plan.noise, weights, groups, members)]
 
-    def answer(self, counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
-        """Weigh the counts, add exact noise or draw, read the result. Integers until then; draws entropy.
+    @property
+    def trees(self) -> tuple[Tree, ...]:
+        """The one that a quantile is read off."""
+        return (Tree(crowd=self.crowd, plan=self.plan),) if isinstance(self.plan, TreePlan) else ()
+
+    def answer(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> dict[str, object]:
+        """Weigh the counts, add exact noise, read the result. Integers until then; draws entropy.
 
         Args:
             counts: For each cohort that takes part its people by cell; of local people by the choices that
-                are in their reports.
+                are in their reports. Of a quantile not looked at.
+            grown: The levels of `trees`.
 
         Returns:
             The part of the body that depends on them.
         """
-        if isinstance(self.plan, RankPlan):
-            weighted = weighted_counts(self.crowd, self.weighing, self.plan.cells + 1, counts)
-            found = self.plan.read(self.grid, drawn(self.plan, weighted))
-            answer: dict[str, object] = {"estimate": found.estimate, "interval": asdict(found.interval)}
+        if isinstance(self.plan, TreePlan):
+            ((found,),) = (self.plan.read(self.grid, levels) for levels in grown)
+            answer: dict[str, object] = asdict(found)
             if self.plan.beside is not None:
                 answer["searches"] = {"people": self.plan.beside.people, "weight": self.plan.searched_weight}
             return answer
@@ -168,8 +170,8 @@ class ShapePlan:
     @property
     def parts_of_document(self) -> tuple[str, ...]:
         """The names in `document` that are null where there are no shares."""
-        if isinstance(self.plan, RankPlan):
-            return ("estimate", "interval")
+        if isinstance(self.plan, TreePlan):
+            return ("estimate", "interval", "population_interval")
         return ("choices",) if self.choices else ("bins", "cumulative")
 
     def _of_choices(self, read: BinShares) -> dict[str, object]:
@@ -244,27 +246,6 @@ def noisy_counts(crowd: ShapeCrowd, plan: SharesPlan, counts: Mapping[int, Seque
     return [value + error for value, error in zip(weighted, noise, strict=True)]
 
 
-def draws_of(plans: Sequence[RankPlan]) -> Draws:
-    """All draws of some quantiles, as they are priced."""
-    return tuple((one.rank, one.scale) for plan in plans for one in plan.draws if one is not None)
-
-
-def draws_json(plan: RankPlan) -> dict[str, object]:
-    """The draws of a quantile, for the ledger."""
-    draws = [one for one in plan.draws if one is not None]
-    return {
-        "mechanism": "PermuteAndFlip" if plan.weighing.currency is Currency.LAPLACE else "Exponential",
-        "scales": [one.scale for one in draws],
-        "ranks": [str(one.rank) for one in draws],
-    }
-
-
-def drawn(plan: RankPlan, weighted: Sequence[int]) -> list[int | None]:
-    """The cell of each draw that is made. Draws entropy."""
-    choice = choose if plan.weighing.currency is Currency.LAPLACE else choose_exponential
-    return [None if one is None else choice(plan.scores(one, weighted), one.scale) for one in plan.draws]
-
-
 def _bin(lower: float, upper: float, share: Share) -> dict[str, object]:
     return {"lower": lower, "upper": upper, **asdict(share)}
 
@@ -303,7 +284,7 @@ def of_crowd(
     """
     cells, relation = len(question.starts), study.relation
     weighing = weigh(study, question, groups_of(crowd, part), crowd.people, part, beside)
-    plan: SharesPlan | RankPlan
+    plan: SharesPlan | TreePlan
     if question.quantile is None:
         reported = tuple(
             Reported(
@@ -315,7 +296,7 @@ def of_crowd(
         )
         plan = SharesPlan(bins=cells + 1, weighing=weighing, people=question.size, reported=reported)
     else:
-        plan = RankPlan.of(question.quantile, cells, weighing, people=question.size, beside=beside)
+        plan = tree_of(question, crowd, weighing, (question.quantile,), beside)
     costs = added_up(
         crowd, central_costs(crowd, weighing.weights, lambda weight: _price(plan, weight, relation))
     )
@@ -323,8 +304,29 @@ def of_crowd(
     return replace(reading(study, question, crowd, plan), costs=costs, most=most)
 
 
+def tree_of(
+    question: ShapeQuestion,
+    crowd: ShapeCrowd,
+    weighing: Weighing,
+    quantiles: Sequence[Fraction],
+    beside: Beside | None = None,
+) -> TreePlan:
+    """The tree that quantiles are read off; free where the people are public and none of them pays."""
+    pays = any(
+        weight and group.trust is Trust.CENTRAL
+        for weight, group in zip(weighing.weights, crowd.groups, strict=True)
+    )
+    return TreePlan(
+        quantiles=tuple(quantiles),
+        weighing=weighing,
+        people=question.size,
+        beside=beside,
+        free=weighing.relation is Relation.REPLACE_ONE and not pays,
+    )
+
+
 def reading(
-    study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, plan: SharesPlan | RankPlan
+    study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, plan: SharesPlan | TreePlan
 ) -> ShapePlan:
     """What reads an answer of a plan, and charges no one."""
     return ShapePlan(
@@ -381,7 +383,9 @@ def weigh(
     target = (
         shares.target_of(bins, tilt, study.noise)
         if question.counts_bins
-        else ranks.target_of(tilt, study.noise)
+        else quantile_tree.target_of(
+            tilt, study.noise, len(QUARTILES) if question.estimator == DESCRIBE else 1
+        )
     )
     noises = {
         place: report_noise(bins, group.epsilon).total / (4 * (bins - 1))
@@ -393,7 +397,6 @@ def weigh(
     return weigh_public(groups, people, target, tilt, noises, study.noise)
 
 
-def _price(plan: SharesPlan | RankPlan, weight: int, relation: Relation) -> int:
-    if isinstance(plan, SharesPlan):
-        return bins_cost(weight, plan.noise, relation)
-    return ranks_cost(weight, draws_of([plan]), relation, plan.weighing.currency)
+def _price(plan: SharesPlan | TreePlan, weight: int, relation: Relation) -> int:
+    price = bins_cost if isinstance(plan, SharesPlan) else tree_cost
+    return price(weight, plan.noise, relation)

@@ -13,9 +13,9 @@ from app.core.grid import GRID_SIZE
 from app.core.release import Asked
 from app.core.study import NO_SIZE, NOT_OF_CHOICES, Relation, StudyDefinition
 from app.estimators.found_range import FoundRange, ladder
-from app.estimators.ranks import CELLS
 from app.estimators.registry import AUTO
 from app.services.shapes.shape_parameters import (
+    CELLS,
     DEFAULT_PART,
     MOST_CELLS,
     PAIR,
@@ -75,6 +75,8 @@ ESTIMATORS = {
 
 MOST_NUMBERS = 10_000
 """Labels times bins, choices or coordinates of one answer."""
+
+QUARTILES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
 
 OF_A_DESCRIPTION = 6
 """Count, mean, standard deviation and quartiles."""
@@ -248,7 +250,7 @@ class ShapeQuestion:
 
     @property
     def counts_bins(self) -> bool:
-        """Whether it asks for noisy counts by bin; otherwise cells are drawn by rank."""
+        """Whether it asks for noisy counts by bins that are known before it is answered."""
         return self.estimator in (HISTOGRAM, FOUND_RANGE, SHARES)
 
     @property

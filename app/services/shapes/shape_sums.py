@@ -6,6 +6,7 @@ from app.core.release import Used
 from app.estimators.found_range import FoundRange
 from app.services.shapes.shape_questions import COORDINATES
 from app.services.shapes.shape_request import ShapeRequest
+from app.services.shapes.shape_trees import Cells, Tree
 from app.store import bins
 from app.store.database import Run
 from app.store.releases import CohortsChanged
@@ -39,7 +40,7 @@ async def summed_up(
         )
         found = ((row.cohort, (row.count, *row.totals, *row.squares)) for row in rows)
         return _checked(found, used, 1 + 2 * dimension)
-    return await _by_cell(run, request, used, reported) if question.starts else {}
+    return await _by_cell(run, request, used, reported) if question.counts_bins else {}
 
 
 def _checked(
@@ -73,6 +74,31 @@ async def _by_cell(
     if any(totals[one.cohort_id] != one.count for one in used):
         raise CohortsChanged
     return by_cell
+
+
+async def counted(
+    run: Run, request: ShapeRequest, trees: Sequence[Tree], cells: Cells
+) -> list[dict[int, list[int]]]:
+    """For each tree the people of each of its cohorts by the cells of a level; nothing of empty cohorts.
+
+    Raises:
+        CohortsChanged: a person left since the cohorts were read: the draft would be void.
+    """
+    study, place = request.study, request.place
+    sizes = [tree.sizes for tree in trees]
+    starts = [() if own is None else own for own in cells]
+    asked = [
+        ([] if none is None else sorted(own), new)
+        for own, new, none in zip(sizes, starts, cells, strict=True)
+    ]
+    found: list[dict[int, list[int]]] = [{} for _ in trees]
+    for row in await run("release.cells", lambda c: bins.count_cells(c, study.id, asked, place)):
+        own = found[row.tree].setdefault(row.cohort, [0] * (len(starts[row.tree]) + 1))
+        own[row.cell] = row.count
+    for one, counts, (ids, _) in zip(sizes, found, asked, strict=True):
+        if any(sum(counts.get(cohort, ())) != one[cohort] for cohort in ids):
+            raise CohortsChanged
+    return found
 
 
 async def sums_within(

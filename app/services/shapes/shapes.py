@@ -9,13 +9,14 @@ from app.core.piece import LastStep, Piece
 from app.core.release import Draft
 from app.core.study import Study
 from app.services import work
-from app.services.shapes import shape_kinds
+from app.services.shapes import shape_kinds, shape_trees
 from app.services.shapes.found_plans import FoundPlan
 from app.services.shapes.shape_drafts import drafted
 from app.services.shapes.shape_planned import plan
 from app.services.shapes.shape_questions import DESCRIBE
 from app.services.shapes.shape_request import ShapeRequest, people_of
-from app.services.shapes.shape_sums import summed_up, sums_within
+from app.services.shapes.shape_sums import counted, summed_up, sums_within
+from app.services.shapes.shape_trees import Grown, Tree
 from app.services.statistics.answering import Answering
 from app.services.statistics.drafting import Planned
 from app.services.statistics.measured import summed
@@ -77,8 +78,9 @@ class Shapes(Answering[ShapeRequest]):
         used = crowd.used()
         counts = await summed_up(run, request, used, crowd.reported())
         if not isinstance(made, FoundPlan):
+            grown = await self._grown(run, request, made.trees)
             with self._observer.step("draw"):
-                answer = await work.run(made.answer, counts)
+                answer = await work.run(made.answer, counts, grown)
             draft = drafted(
                 request,
                 made,
@@ -102,3 +104,18 @@ class Shapes(Answering[ShapeRequest]):
             clock=self._clock,
         )
         return draft, replace(request, had=0)
+
+    async def _grown(self, run: Run, request: ShapeRequest, trees: Sequence[Tree]) -> Sequence[Grown]:
+        """Draw all levels of trees, one scan a level. Draws entropy; nothing of it is published yet.
+
+        Raises:
+            CohortsChanged: a person left since the cohorts were read: the draft would be void.
+        """
+        grown: Sequence[Grown] = [()] * len(trees)
+        for _ in range(max((tree.plan.levels for tree in trees), default=0)):
+            with self._observer.step("plan"):
+                cells = await work.run(shape_trees.next_cells, trees, grown)
+            counts = await counted(run, request, trees, cells)
+            with self._observer.step("draw"):
+                grown = await work.run(shape_trees.grow, trees, grown, cells, counts)
+        return grown

@@ -165,6 +165,7 @@ class QuantileOfLabelOut(LabelOut):
 
     estimate: float | None = Field(description="Null where no person with the label takes part.")
     interval: IntervalOut | None = Field(description="As of the whole.")
+    population_interval: IntervalOut | None = Field(None, description="As of the whole.")
 
 
 class QuantileReleaseOut(_ByLabelOut[QuantileOfLabelOut]):
@@ -172,8 +173,11 @@ class QuantileReleaseOut(_ByLabelOut[QuantileOfLabelOut]):
 
     estimate: float
     interval: IntervalOut = Field(
-        description="For the quantile of the dataset and of the population; where the number of people is "
-        "secret, of those who take part."
+        description="For the quantile of the dataset, before `estimator_version` 4 for that of the "
+        "population, too; where the number of people is secret, of those who take part."
+    )
+    population_interval: IntervalOut | None = Field(
+        None, description="For the quantile of the population; null before `estimator_version` 4."
     )
     searches: SearchesOut | None = Field(None, description="Joined in, where there are any.")
 
@@ -262,6 +266,7 @@ class QuartileOut(WireOut):
     q: float
     estimate: float
     interval: IntervalOut = Field(description="As of a quantile, for this one alone.")
+    population_interval: IntervalOut | None = Field(None, description="As of a quantile, for this one alone.")
 
 
 class DescriptionOfLabelOut(LabelOut):

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.accounting.bounded_range import range_mu2
 from app.core.attributes import Attributes
 from app.core.cohort import Cohort
 from app.core.epsilon import DELTA_UNIT, MICRO
@@ -19,7 +18,6 @@ from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteLaplace
 from app.core.study import Currency, Relation, Trust
 from app.estimators.interface import NoContributions
-from app.estimators.ranks import RankPlan
 from app.services.shapes.counts import CountPlan
 from app.services.shapes.descriptions import Description
 from app.services.shapes.shape_labels import LabelsPlan
@@ -28,6 +26,7 @@ from app.services.shapes.shape_questions import COUNT, DESCRIBE, MEDIAN, SHARES,
 from app.services.statistics.questions import Ask
 from dither_research.histories import STUDY
 from tests.support.choices import plan_of, study_of_choices
+from tests.support.trees import all_grown
 
 CHOICES = 3
 LABELS = ("north", "south", "east")
@@ -146,54 +145,48 @@ def test_labels_without_an_answer_weigh_nothing_and_the_interval_of_the_whole_kn
     assert [one.cohort_id for one in unable.charges()] == [1]
 
 
-def median_by_region(people: Sequence[Cohort], candidates: int = 10, **terms: Any) -> LabelsPlan:
+def median_by_region(people: Sequence[Cohort], **terms: Any) -> LabelsPlan:
     own: dict[str, Any] = {
         "attributes": Attributes.of({"region": LABELS}),
         "epsilon_min": 10_000,
         "epsilon_max": 9 * MICRO,
     }
     study = replace(STUDY, **own | terms)
-    asked = Ask(statistic=MEDIAN, by="region", share=MICRO, parameters={"candidates": str(candidates)})
+    asked = Ask(statistic=MEDIAN, by="region", share=MICRO)
     return LabelsPlan.of(study, resolve(study, asked), people)
 
 
 @pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize("currency", list(Currency))
-def test_a_person_pays_for_the_draws_of_the_label_and_of_all_people(relation: Relation, currency: Currency):
-    """Brute force: every neighbor of every data of two labels with two people each, in three places."""
+def test_a_person_pays_for_the_trees_of_the_label_and_of_all_people(relation: Relation, currency: Currency):
+    """Brute force: every cell of a person before and after, in each level of both trees."""
     terms: dict[str, Any] = ADD_REMOVE if relation is Relation.ADD_REMOVE_ONE else {}
     if currency is Currency.GAUSSIAN:
         terms = {**terms, "delta": DELTA_UNIT // 10**6}
     plan = median_by_region([cohort(1, 0, 2), cohort(2, 1, 2, 1 if terms else 0.4)], **terms)
     charged = {one.cohort_id: one.epsilon for one in plan.charges()}
     assert len(charged) == 2
-    places = [[int(cell == at) for cell in range(11)] for at in (0, 5, 10)]
-    before_it = [[0] * 11] if relation is Relation.ADD_REMOVE_ONE else places
-    pairs = list(product(before_it, places))
+    cells = [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
+    before_it = [(0, 0, 0)] if relation is Relation.ADD_REMOVE_ONE else cells
     for label, cohort_id in ((0, 1), (1, 2)):
-        own = plan.labels[label].plan
-        assert isinstance(own, ShapePlan)
         worst: Any = 0
-        for (before, after), mate, others in product(pairs, places, product(places, repeat=2)):
-            total: Any = 0
-            for one in (own, of_all(plan)):
-                ranks = one.plan
-                assert isinstance(ranks, RankPlan)
-                mine, theirs = of_all(plan).weighing.weights[label], of_all(plan).weighing.weights[1 - label]
-                if one is own:
-                    mine, theirs = one.weighing.weights[0], 0
-                company = [
-                    mine * a + theirs * sum(b) for a, b in zip(mate, zip(*others, strict=True), strict=True)
-                ]
-                for draw in filter(None, ranks.draws):
-                    scores = [
-                        ranks.scores(draw, [c + mine * x for c, x in zip(company, value, strict=True)])
-                        for value in (before, after)
-                    ]
-                    moved = [b - a for a, b in zip(*scores, strict=True)]
-                    range_ = Fraction(max(moved) - min(moved), draw.scale)
-                    total += range_mu2(range_) if currency is Currency.GAUSSIAN else range_
-            worst = max(worst, total)
+        trees = [tree for tree in plan.trees if cohort_id in tree.sizes]
+        assert len(trees) == 2, "the label's, and that of all people"
+        for tree in trees:
+            noise = tree.plan.noise
+            sizes = noise.scales if isinstance(noise, DiscreteLaplace) else noise.sigmas
+            mine = tree.plan.weighing.weights[label if len(tree.plan.weighing.weights) > 1 else 0]
+            for size in sizes:
+                # A level has cells of its own: any before and any after.
+                worst += max(
+                    sum(
+                        (mine * move) ** 2 / (Fraction(size) ** 2 - 9)
+                        if currency is Currency.GAUSSIAN
+                        else mine * abs(move) / Fraction(size)
+                        for move in (y - x for x, y in zip(before, after, strict=True))
+                    )
+                    for before, after in product(before_it, cells)
+                )
         assert worst * MICRO <= charged[cohort_id] <= worst * MICRO + 2, "one part each is rounded up"
     offer = max(cohort.epsilon for cohort in plan.crowd.groups)
     assert max(charged.values()) <= plan.most <= offer
@@ -203,12 +196,12 @@ def test_a_person_pays_for_the_draws_of_the_label_and_of_all_people(relation: Re
 def test_intervals_of_a_median_by_labels_cover_and_those_of_another_label_do_not(relation: Relation):
     """False alarms at 5 standard deviations of 95 %: one in a million. The control is the other label."""
     terms: dict[str, Any] = ADD_REMOVE if relation is Relation.ADD_REMOVE_ONE else {}
-    plan = median_by_region([cohort(1, 0, 300), cohort(2, 1, 300)], 20, **terms)
-    counts = {1: [0] * 5 + [300] + [0] * 15, 2: [0] * 15 + [300] + [0] * 5}
-    low, high = (float(of_all(plan).grid.to_unit(Fraction(cell, 20))) for cell in (5, 15))
+    plan = median_by_region([cohort(1, 0, 300), cohort(2, 1, 300)], **terms)
+    points = {1: np.full(300, GRID_SIZE // 4), 2: np.full(300, 3 * GRID_SIZE // 4)}
+    low, high = (float(of_all(plan).grid.to_unit(Fraction(cell, 4))) for cell in (1, 3))
     covered, control, runs = [0, 0, 0], 0, 200
     for _ in range(runs):
-        answer: Any = plan.answer(counts)
+        answer: Any = plan.answer({}, all_grown(plan.trees, points))
         first, second, third = answer["groups"]
         assert (third["estimate"] is None) is not bool(terms)
         spans = [(first, low), (second, high), (answer, low)]

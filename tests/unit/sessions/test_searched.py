@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
-from app.estimators.ranks import SEARCHED_RISK
+from app.estimators.quantile_tree import SEARCHED_RISK
 from app.sessions.response import Tally, truth_probability
 from app.sessions.search import Mode, Search, Target, advance, make_rules
 from app.sessions.searched import Round, Searched
@@ -41,12 +41,12 @@ def searched(found: list[Round], people: int = 1000) -> Searched:
 
 @given(rounds, st.floats(0.01, 0.99))
 def test_parts_rise_from_nothing_to_all_within_one_and_so_do_their_bounds(found, quantile):
-    beside = searched(found).beside(quantile, STARTS)
+    beside = searched(found).beside(quantile).below(STARTS)
     for parts in (beside.least, beside.parts, beside.most):
-        assert len(parts) == CELLS + 1
-        assert 0 <= min(parts) <= max(parts) == parts[-1] == 1
+        assert len(parts) == CELLS
+        assert 0 <= min(parts) <= max(parts) <= 1
         assert list(parts) == sorted(parts)
-    assert beside.noise >= 0
+    assert searched(found).beside(quantile).noise >= 0
 
 
 @given(rounds)
@@ -65,7 +65,7 @@ def test_the_fit_is_the_weighted_isotonic_regression_of_scipy(found):
 @given(rounds)
 def test_a_bound_is_where_the_binomial_tail_is_its_risk(found):
     risk = SEARCHED_RISK / len(found)
-    beside = searched(found).beside(0.5, STARTS)
+    beside = searched(found).beside(0.5).below(STARTS)
     for one in found:
         truth = truth_probability(one.epsilon)
         cell = one.threshold * CELLS // GRID_SIZE
@@ -107,7 +107,7 @@ def test_true_answers_give_the_distribution_itself_at_every_threshold():
     assert (found.people, found.reporting, len(found.rounds), found.announced) == (999, 5, 10, 20)
     for one in found.rounds:
         assert one.fraction == pytest.approx((values <= one.threshold).mean())
-    beside = found.beside(0.3, STARTS)
+    beside = found.beside(0.3).below(STARTS)
     at = int(0.3 * CELLS)
     assert abs(beside.parts[at] - (values <= STARTS[at] - 1).mean()) < 0.02
     assert beside.least[at] <= (values <= STARTS[at] - 1).mean() <= beside.most[at]

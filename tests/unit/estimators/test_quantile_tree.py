@@ -1,0 +1,136 @@
+"""Quantiles off noisy counts by level: cells, intervals against brute force, ties, and what is predicted."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+
+from app.accounting.shape_prices import tree_cost
+from app.core.cohort import Group
+from app.core.epsilon import MICRO
+from app.core.grid import GRID_SIZE, Grid
+from app.core.study import Currency, Relation, Trust
+from app.estimators.calibration import gaussian_weight
+from app.estimators.quantile_tree import LEVELS, PARTS, Drawn, TreePlan, cells_of, target_of
+from app.estimators.weighing import Weighing, weigh_public, weigh_secret
+
+GRID = Grid(Decimal(0), Decimal(GRID_SIZE))
+HALF = Fraction(1, 2)
+QUARTILES = (Fraction(1, 4), HALF, Fraction(3, 4))
+REPLACE, ADD = Relation.REPLACE_ONE, Relation.ADD_REMOVE_ONE
+
+
+def plan_of(people: int, *quantiles: Fraction, free: bool = False, relation: Relation = REPLACE) -> TreePlan:
+    groups = [Group(trust=Trust.PUBLIC if free else Trust.CENTRAL, epsilon=MICRO, count=people)]
+    if relation is ADD:
+        weighing = weigh_secret(groups, cap=MICRO, floor=MICRO)
+    else:
+        weighing = weigh_public(groups, people, target_of(0, quantiles=len(quantiles)), 0.0)
+    return TreePlan(quantiles=quantiles, weighing=weighing, people=people, free=free)
+
+
+def grown(plan: TreePlan, values: Sequence[int], noise: Sequence[Sequence[int]] = ()) -> list[Drawn]:
+    """All levels for people of one weight, with this noise at the counts of each."""
+    (weight,), drawn = plan.weighing.weights, list[Drawn]()
+    for level in range(plan.levels):
+        starts = plan.starts(drawn)
+        counts = [0] * (len(starts) + 1)
+        for value in values:
+            counts[bisect_right(starts, value)] += weight
+        if noise:
+            counts = [count + noise[level][cell] for cell, count in enumerate(counts)]
+        drawn.append(Drawn(starts=starts, counts=tuple(counts)))
+    return drawn
+
+
+@pytest.mark.parametrize("quantiles", [(HALF,), (Fraction(1, 1000),), QUARTILES])
+@pytest.mark.parametrize("relation", Relation)
+def test_cells_of_a_level_cut_the_grid_and_are_no_more_than_planned_whatever_the_noise(
+    quantiles: tuple[Fraction, ...], relation: Relation
+):
+    rng = np.random.default_rng(1)
+    plan = plan_of(50, *quantiles, relation=relation)
+    for scale in (0, 1, 100, 10**6):
+        for _ in range(20):
+            noise = (rng.laplace(0, 1, (LEVELS, 64)) * scale * MICRO).astype(object)
+            whole = [[int(one) for one in level] for level in noise]
+            drawn = grown(plan, rng.integers(0, GRID_SIZE + 1, 50).tolist(), whole)
+            for level, one in enumerate(drawn):
+                assert 1 <= len(one.starts) < cells_of(level, len(quantiles))
+                assert 0 < one.starts[0] <= one.starts[-1] <= GRID_SIZE
+                assert all(first < second for first, second in pairwise(one.starts))
+            found = plan.read(GRID, drawn)
+            estimates = [one.estimate for one in found]
+            assert estimates == sorted(estimates)
+            for said in found:
+                for ends in (said.interval, said.population_interval):
+                    assert 0 <= ends.lower <= said.estimate <= ends.upper <= GRID_SIZE
+
+
+def test_where_no_one_pays_a_quantile_is_a_value_of_a_person_also_with_ties_and_at_both_ends():
+    for values in ([7], [0, 0, GRID_SIZE], [5, 5, 5, 6], [3] * 9 + [GRID_SIZE - 1] * 2, list(range(11))):
+        plan = plan_of(len(values), Fraction(1, 4), Fraction(3, 5), free=True)
+        for q, one in zip((0.25, 0.6), plan.read(GRID, grown(plan, values)), strict=True):
+            truth = float(np.quantile(values, q, method="inverted_cdf"))
+            assert one.estimate == truth
+            assert one.interval.lower <= truth <= one.interval.upper
+            assert one.interval.upper - one.interval.lower <= 1
+
+
+@pytest.mark.parametrize("relation", Relation)
+def test_without_noise_an_interval_holds_the_quantile_for_all_small_data_and_one_off_it_does_not(
+    relation: Relation,
+):
+    """All data of three people at five places; a claim about another rank is the control."""
+    places = (0, GRID_SIZE // 7, GRID_SIZE // 7 + 1, GRID_SIZE // 2, GRID_SIZE)
+    missed = 0
+    for values in product(places, repeat=3):
+        # As many as noise cannot hide.
+        plan = plan_of(3000, Fraction(2, 5), relation=relation)
+        (found,) = plan.read(GRID, grown(plan, [value for value in values for _ in range(1000)]))
+        ordered = sorted(values)
+        assert found.interval.lower <= ordered[1] <= found.interval.upper
+        missed += not found.interval.lower <= ordered[2] <= found.interval.upper
+    assert missed > 20
+
+
+@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize("currency", Currency)
+@pytest.mark.parametrize("offer", [1, 40, 56_028, 4_001_800, 10**9])
+def test_all_levels_take_an_offer_and_no_more(relation: Relation, currency: Currency, offer: int):
+    gaussian = currency is Currency.GAUSSIAN
+    weight = gaussian_weight(offer) if gaussian else offer
+    weighing = Weighing(relation=relation, weights=(weight,), cap=weight, floor=weight, currency=currency)
+    plan = TreePlan(quantiles=(HALF,), weighing=weighing)
+    cost = tree_cost(weight, plan.noise, relation)
+    assert cost <= offer
+    assert cost >= (0.97 * offer - 1 if gaussian else offer * (1 - 1e-6))
+    assert sum(PARTS) == 1
+
+
+def test_an_answer_is_predicted_to_be_better_the_more_people_and_the_fewer_quantiles_there_are():
+    few, many, several = plan_of(100, HALF), plan_of(10_000, HALF), plan_of(10_000, *QUARTILES)
+    assert many.predicted_error < several.predicted_error < few.predicted_error < 0.3
+    assert 100 * many.predicted_error == pytest.approx(few.predicted_error, rel=0.05)
+    assert plan_of(10, HALF, relation=ADD).predicted_error < 1
+    unknown = TreePlan(quantiles=(HALF,), weighing=plan_of(10, HALF, relation=ADD).weighing)
+    assert unknown.predicted_error == 1
+
+
+def test_unequal_weights_of_a_secret_number_widen_an_interval_to_the_worst_case_of_both_ends():
+    """Those below the quantile weigh 1 and those above 4, or the other way round: ranks .2 and .8."""
+    values = [place * GRID_SIZE // 1000 for place in range(1000)]
+    ends = {}
+    for floor in (MICRO, 4 * MICRO):
+        weighing = Weighing(
+            relation=ADD, weights=(4 * MICRO,), cap=4 * MICRO, floor=floor, tilt=1.0, bias=1.0
+        )
+        plan = TreePlan(quantiles=(HALF,), weighing=weighing)
+        (found,) = plan.read(GRID, grown(plan, values))
+        ends[floor] = found.interval.lower / GRID_SIZE, found.interval.upper / GRID_SIZE
+    assert 0.1 <= ends[MICRO][0] <= 0.2 < 0.8 <= ends[MICRO][1] <= 0.9
+    assert 0.45 < ends[4 * MICRO][0] < ends[4 * MICRO][1] < 0.55
