@@ -8,7 +8,6 @@ points than their degree are the same, also at 1/e: each test has more points th
 from fractions import Fraction
 from functools import partial
 from itertools import product
-from math import prod
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from dither.device import exact
 
 from app.core.epsilon import MICRO
 from app.core.noise import Hourglass
-from app.mechanisms import exponential, hourglass, permute_and_flip, refined_laplace
+from app.mechanisms import hourglass, refined_laplace
 from tests.support.decisions import one_round, power
 
 FEW = [Fraction(place, 17) for place in range(1, 17)]
@@ -81,39 +80,6 @@ def test_the_level_of_an_hourglass_has_its_law(monkeypatch, base, half, step):
     total = 2 * step + 1 + (4 * half + 4 * step + 2) * base / (1 - base) + 8 * half * (base / (1 - base)) ** 2
     for t in range(5):
         assert law.probability(t) == hourglass._cells(shape, t) * base**t / total
-
-
-def drawn(monkeypatch, module, sampler, scores, base):
-    """Probability of each choice."""
-    law = one_round(
-        monkeypatch,
-        module,
-        lambda: sampler(scores, 1, lambda count: 0),
-        restarts=lambda before, request: module is exponential and request[0] == "below" and len(before) > 0,
-        base=base,
-    )
-    return [law.probability(place) for place in range(len(scores))]
-
-
-SCORES = list(product(range(3), repeat=3))
-
-
-@pytest.mark.parametrize("base", FEW)
-def test_choices_have_their_laws(monkeypatch, base):
-    for scores in SCORES:
-        chances = [base ** (max(scores) - score) for score in scores]
-        # e^(s / scale), and what is left of it in all.
-        found = drawn(monkeypatch, exponential, exponential.choose_exponential, scores, base)
-        assert found == [chance / sum(chances) for chance in chances]
-        found = drawn(monkeypatch, permute_and_flip, permute_and_flip.choose, scores, base)
-        assert found == [flipped(chances, place) for place in range(3)]
-
-
-def flipped(chances, place):
-    """p_j times the integral over t from 0 to 1 of the product of 1 - p_k t."""
-    others = [chance for other, chance in enumerate(chances) if other != place]
-    first, second = -sum(others), prod(others)
-    return chances[place] * (1 + first / 2 + second / 3)
 
 
 # -------------------------------------------------------------------------------------- a refinement
