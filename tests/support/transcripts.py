@@ -13,7 +13,8 @@ from app.accounting.pair_prices import PARTS
 from app.core.cohort import Cohorts
 from app.core.grid import GRID_SIZE
 from app.core.study import Trust
-from app.services.shapes import coordinates, counts, covariances, descriptions, found_means, shape_plans
+from app.estimators.quantile_tree import Drawn
+from app.services.shapes import coordinates, counts, covariances, found_means, shape_plans, shape_trees
 from app.services.statistics import combining, piece_noise, planning, steps
 
 VARYING: tuple[tuple[re.Pattern[bytes], bytes | Callable[[re.Match[bytes]], bytes]], ...] = (
@@ -101,10 +102,13 @@ def fix_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         piece_noise, "more_gaussian", lambda noisy, exact, _, part, *_bits: noisy + part * exact
     )
-    for module in (shape_plans, descriptions):
-        monkeypatch.setattr(module, "weighted_counts", weighted)
+
+    def level(tree: shape_trees.Tree, place: int, starts: tuple[int, ...], counts: object) -> Drawn:
+        return Drawn(starts=starts, counts=(1_000_000,) * (len(starts) + 1))
+
+    monkeypatch.setattr(shape_plans, "weighted_counts", weighted)
     monkeypatch.setattr(shape_plans, "draw", lambda noise, queries: (0,) * queries)
     monkeypatch.setattr(
         found_means.Sums, "noisy", lambda sums, *_: [40_000_000_000 for _ in sums.plan.queries]
     )
-    monkeypatch.setattr(shape_plans, "choose", lambda scores, scale: scores.index(max(scores)))
+    monkeypatch.setattr(shape_trees.Tree, "level", level)

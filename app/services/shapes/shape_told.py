@@ -31,8 +31,9 @@ def part(study: StudyDefinition, question: ShapeQuestion, made: AnyPlan | ShapeS
         return 0.0
     else:
         told = says_nothing.width_of(whole.predicted_error) / _unit(study, whole)
-    quartiles = whole.quartiles if isinstance(whole, Description) else ()
-    return max(told, *(says_nothing.width_of(one.predicted_error) for one in quartiles), 0.0)
+    if isinstance(whole, Description):
+        told = max(told, says_nothing.width_of(whole.quartiles.predicted_error))
+    return max(told, 0.0)
 
 
 def _public(whole: AnyPlan) -> float:
