@@ -53,7 +53,7 @@ def test_the_form_has_every_field_with_its_meaning_and_its_default():
         assert schema["description"].split()[0] in text
         assert (f"\n{key} = \n" in text) is (field.is_required() and key != "slug")
     assert '\nslug = "a \\"b\\"\\n"\n' in text
-    assert "\n# epsilon.max = 10.0\n" in text
+    assert "\n# epsilon.max = 4.0\n" in text
     assert "One of replace_one, add_remove_one." in text
     assert "Any of central, local, public." in text
     filled = text.replace("\n# lower =", "\nlower = 0.10").replace("\n# upper =", "\nupper = 2")
@@ -127,7 +127,7 @@ def test_a_study_is_made_in_an_editor(dither, live_server, tmp_path):
             ("\n# upper =", "\nupper = 1"),
             ("# title =", 'title = "How long?"'),
         ],
-        [("upper = 1", "upper = 60"), ("# epsilon.max = 10.0", "epsilon.max = 2.5")],
+        [("upper = 1", "upper = 60"), ("# epsilon.max = 4.0", "epsilon.max = 2.5")],
     ]
     command = ("study", "create", "edited", "--edit", "--series", "weekly", "--json")
     done = dither(*command, **address, **editor(tmp_path, steps))
