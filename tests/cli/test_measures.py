@@ -52,7 +52,7 @@ def test_a_study_of_measures_is_made_loaded_and_asked(ask: Asker, tmp_path):
         assert reason in refused.errors
     made = ask(
         *("admin", "study", "create", "household", "--measures", "income=0,9000", "--measures", "age=18,98"),
-        *("--measures", "party=red| green", "--default-share", "0.15"),
+        *("--measures", "party=red| green", "--default-share", "0.15", "--epsilon-max", "5"),
         *("--attributes", "town=here,there"),
         *("--trust", "central", "--trust", "local"),
     )
@@ -127,7 +127,7 @@ def test_a_study_of_measures_is_made_loaded_and_asked(ask: Asker, tmp_path):
 def test_a_measure_of_several_coordinates_is_made_loaded_and_asked(ask: Asker, tmp_path):
     made = ask(
         *("admin", "study", "create", "trips", "--measures", "place=0,100,2", "--measures", "age=18,98"),
-        *("--default-share", "0.2", "--attributes", "size=small,large"),
+        *("--default-share", "0.2", "--epsilon-max", "8", "--attributes", "size=small,large"),
     )
     assert made.status == 0, made.errors
     assert "range of place\t0 to 100; values are kept to 9.31e-08, 2 coordinates" in made.output
