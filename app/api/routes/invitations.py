@@ -70,9 +70,8 @@ async def read_invitation(request: ApiRequest, study: StudyPath, invitation: IdP
 @router.get(
     "/{invitation}/qr",
     response_class=Response,
-    responses={
-        200: {"description": "The QR code of an open link", "content": {SVG: {"schema": {"type": "string"}}}}
-    },
+    # Programs that make clients know no type of images.
+    responses={200: {"description": "The QR code of an open link, image/svg+xml"}},
 )
 @allow(Role.ADMIN)
 async def draw_invitation(request: ApiRequest, study: StudyPath, invitation: IdPath) -> Response:

@@ -64,7 +64,7 @@ class InvitationIn(WireIn):
                         "kind": {"const": "single"},
                         "limit": {"type": "null"},
                         "count": {"type": "null"},
-                        "subjects": {"type": "array"},
+                        "subjects": {"type": "array", "items": {"type": "string"}},
                     },
                     "required": ["subjects"],
                 },
