@@ -23,7 +23,7 @@ KMEANS: dict[str, Any] = {
 
 async def test_full_rounds_close_after_a_kill(live_server: LiveServer) -> None:
     service = live_server()
-    make_study(service, "places", dimension=2, trust=["central", "local"])
+    make_study(service, "places", dimension=2, trust=["central", "local"], epsilon={"max": 8})
     people = [
         {"subject": f"p{number}", "value": [number % 100, number % 97], "epsilon": 8, "trust": "central"}
         for number in range(5_000)
