@@ -70,8 +70,9 @@ async def read_invitation(request: ApiRequest, study: StudyPath, invitation: IdP
 @router.get(
     "/{invitation}/qr",
     response_class=Response,
-    # Programs that make clients know no type of images.
-    responses={200: {"description": "The QR code of an open link, image/svg+xml"}},
+    responses={
+        200: {"description": "The QR code of an open link", "content": {SVG: {"schema": {"type": "string"}}}}
+    },
 )
 @allow(Role.ADMIN)
 async def draw_invitation(request: ApiRequest, study: StudyPath, invitation: IdPath) -> Response:
