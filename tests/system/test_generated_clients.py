@@ -77,7 +77,7 @@ def test_a_client_made_by_openapi_python_client_contributes_and_asks(
     config = tmp_path / "config.yml"
     # It knows no image until it is told to keep its bytes.
     config.write_text("content_type_overrides:\n  image/svg+xml: application/octet-stream\n")
-    options = ["--path", path, "--output-path", made, "--meta", "none", "--config", config]
+    options = ["--path", str(path), "--output-path", str(made), "--meta", "none", "--config", str(config)]
     done = subprocess.run(
         [GENERATOR, "generate", *options],
         capture_output=True,
