@@ -105,7 +105,10 @@ def _described(found: Release | LabelAnswer) -> list[dict[str, object]]:
     for name, one, statistic in (("mean", found.mean, "mean"), ("standard deviation", found.sd, "sd")):
         if one is not None:
             rows.append((name, _shown(one, statistic).estimate, one.interval, one.population_interval))
-    rows += [(f"quantile {one.q:g}", _shown(one).estimate, one.interval, None) for one in found.quartiles]
+    rows += [
+        (f"quantile {one.q:g}", _shown(one).estimate, one.interval, one.population_interval)
+        for one in found.quartiles
+    ]
     return [
         {
             "name": name,

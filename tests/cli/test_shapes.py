@@ -172,6 +172,12 @@ def test_a_histogram_a_distribution_and_quantiles_are_asked_for_and_shown(ask: A
         *("count", "mean", "standard deviation"),
         *(f"quantile {q}" for q in (0.25, 0.5, 0.75)),
     ]
+    quartiles = [line.split("\t") for line in shown.splitlines()[4:7]]
+    for row, one in zip(quartiles, short["quartiles"], strict=True):
+        ends = [
+            f"{one[of]['lower']:.6g} to {one[of]['upper']:.6g}" for of in ("interval", "population_interval")
+        ]
+        assert row[2:4] == ends
     found = ("mean", study, "-p", "range=found", "--share", "0.1")
     mean = json.loads(ask("analyse", *found, "--json").output)
     assert mean["range"]["upper"] <= 120
