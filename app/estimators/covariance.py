@@ -30,7 +30,6 @@ from typing import ClassVar, Self
 
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
-from app.core.study import Currency
 from app.estimators.interface import Coverage, Interval
 from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
 from app.estimators.weighing import Weighing, weigh_labels
@@ -66,7 +65,7 @@ class PairReader(ABC):
     @property
     def normal(self) -> bool:
         """Whether the noise is Gaussian."""
-        return self.weighing.currency is Currency.GAUSSIAN
+        return self.weighing.is_gaussian
 
     @property
     def unit(self) -> float:

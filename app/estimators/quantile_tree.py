@@ -72,7 +72,7 @@ from numpy.typing import NDArray
 from app.core.epsilon import MAX_EPSILON, MICRO
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
-from app.core.study import Currency, Relation
+from app.core.study import Currency
 from app.estimators.interface import Coverage, Interval
 from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
 from app.estimators.weighing import Target, Weighing
@@ -216,8 +216,8 @@ class TreePlan:
     @cached_property
     def noise(self) -> DiscreteLaplace | DiscreteGaussian:
         """Of each count, one size a level [units of the weights]."""
-        moves, unit = 2 if self._public else 1, self.weighing.unit
-        if self._gaussian:
+        moves, unit = 2 if self.weighing.is_public else 1, self.weighing.unit
+        if self.weighing.is_gaussian:
             return DiscreteGaussian(sigmas=tuple(math.sqrt(2 * moves / part) * unit + 1 for part in PARTS))
         return DiscreteLaplace(scales=tuple(float(math.ceil(moves * unit / part)) for part in PARTS))
 
@@ -229,7 +229,7 @@ class TreePlan:
     def noise_of(self, level: int, cells: int) -> DiscreteLaplace | DiscreteGaussian:
         """Of all counts of a level."""
         size = (self._size(level),) * cells
-        return DiscreteGaussian(sigmas=size) if self._gaussian else DiscreteLaplace(scales=size)
+        return DiscreteGaussian(sigmas=size) if self.weighing.is_gaussian else DiscreteLaplace(scales=size)
 
     @property
     def searched_weight(self) -> float:
@@ -244,7 +244,7 @@ class TreePlan:
     @property
     def interval_width(self) -> float:
         """How wide an answer counts where answers are compared, as a part of all people, at most 1."""
-        squares = self.weighing.squares if self._public else self.weighing.uneven
+        squares = self.weighing.squares if self.weighing.is_public else self.weighing.uneven
         return min(1.0, 2 * NormalDist().inv_cdf((1 + LEVEL) / 2) * self._error(squares))
 
     def _error(self, squares: float) -> float:
@@ -253,13 +253,15 @@ class TreePlan:
         The noise is that of a rank in the middle of the last level; an answer is no worse than any rank.
         """
         mass = float(
-            _mass(self.weighing, self.beside) if self._public else self.weighing.cap * (self.people or 0)
+            _mass(self.weighing, self.beside)
+            if self.weighing.is_public
+            else self.weighing.cap * (self.people or 0)
         )
         if not mass:
             return 1.0
         cells = cells_of(LEVELS - 1, len(self.quantiles))
         # Where the total is secret, at q = 1/2.
-        noise = (1 if self._gaussian else 2) * cells / 4 * (self._size(LEVELS - 1) / mass) ** 2
+        noise = (1 if self.weighing.is_gaussian else 2) * cells / 4 * (self._size(LEVELS - 1) / mass) ** 2
         if self.beside is not None:
             noise += self.searched_weight**2 * self.beside.noise
         spread = max(float(q * (1 - q)) for q in self.quantiles)
@@ -326,8 +328,8 @@ class TreePlan:
             ends.append([self._interval(q, drawn, population=of) for of in (False, True)])
         found = []
         for place, (own, population) in zip(sorted(estimates), ends, strict=True):
-            spread = self._public and not self._spread(population=False)
-            coverage: Coverage = "at_least" if spread or self._equal else "worst_case"
+            spread = self.weighing.is_public and not self._spread(population=False)
+            coverage: Coverage = "at_least" if spread or self.weighing.is_equal else "worst_case"
             found.append(
                 Quantile(
                     estimate=_value(grid, place),
@@ -336,19 +338,6 @@ class TreePlan:
                 )
             )
         return found
-
-    @property
-    def _public(self) -> bool:
-        return self.weighing.relation is Relation.REPLACE_ONE
-
-    @property
-    def _gaussian(self) -> bool:
-        return self.weighing.currency is Currency.GAUSSIAN
-
-    @property
-    def _equal(self) -> bool:
-        """Whether all people of a secret number weigh the same."""
-        return not self._public and self.weighing.floor == self.weighing.cap
 
     def _size(self, level: int) -> float:
         noise, level = self.noise, min(level, LEVELS - 1)
@@ -366,7 +355,7 @@ class TreePlan:
     def _below(self, level: Drawn) -> Floats:
         """The part of the weight of central and public people below each start, times what it is of all."""
         cells = len(level.counts)
-        if not self._public:
+        if not self.weighing.is_public:
             total = sum(level.counts)
             sums = np.cumsum(np.array(level.counts, dtype=object))[:-1]
             if total > 0:
@@ -390,9 +379,9 @@ class TreePlan:
     def _spread(self, *, population: bool) -> bool:
         """Whether ranks are off by more than noise."""
         weighing = self.weighing
-        if self._public:
+        if self.weighing.is_public:
             return population or weighing.uneven > 0 or weighing.bias > 0 or self.beside is not None
-        return population or not self._equal
+        return population or not self.weighing.is_equal
 
     def _interval(self, q: float, drawn: Sequence[Drawn], *, population: bool) -> tuple[int, int]:
         """Ends of the interval [grid steps]."""
@@ -412,13 +401,13 @@ class TreePlan:
         self, q: float, place: int, level: Drawn, risk: float, *, population: bool
     ) -> tuple[int, int]:
         weighing = self.weighing
-        if self._public:
+        if self.weighing.is_public:
             squares = weighing.squares if population else weighing.uneven
             step = weighing.largest / 2 if population or weighing.uneven else 0.0
             aims = (q - weighing.bias, q + weighing.bias)
             return self._hull(aims, place, level, risk, squares, step)
         cap, floor = weighing.cap, weighing.floor
-        if not population and (self._equal or weighing.tilt >= 1):
+        if not population and (self.weighing.is_equal or weighing.tilt >= 1):
             ratio = floor / cap
             aims = (ratio * q / (1 - q + ratio * q), q / (q + ratio * (1 - q)))
             return self._hull(aims, place, level, risk)
@@ -433,7 +422,7 @@ class TreePlan:
     def _law(self, place: int, cells: int, inside: int, aim: float, variance: float = 0.0) -> ErrorLaw:
         """The law of what tells whether the rank of the end of some cells is `aim`, see `_hull`."""
         parts = self._parts(place, cells, inside, aim)
-        if self._gaussian:
+        if self.weighing.is_gaussian:
             return error_law(
                 normal_variance=variance + sum(scale**2 * times for scale, times in parts), laplaces=()
             )
@@ -442,7 +431,7 @@ class TreePlan:
     def _parts(self, place: int, cells: int, inside: int, aim: float) -> list[tuple[float, int]]:
         """The noises in it: (scale or standard deviation, how many)."""
         size = self._size(place)
-        if self._public:
+        if self.weighing.is_public:
             size *= self.weighing.private / max(self.weighing.mass, 1)
             aim = inside / cells
         return [((1 - aim) * size, inside), (aim * size, cells - inside)]
@@ -474,6 +463,7 @@ class TreePlan:
             Where it begins, and where the cell after it begins [grid steps].
         """
         cells, (low, high) = len(level.counts), aims
+        public = self.weighing.is_public
         ends = (0, *level.starts, GRID_SIZE + 1)
         most = least = np.zeros(cells - 1)
         if self.beside is not None:
@@ -487,19 +477,19 @@ class TreePlan:
                 return True
             variance = aim * (1 - aim) * inequality
             noise = sum(scale**2 * times for scale, times in self._parts(place, cells, inside, aim))
-            deviation = math.sqrt(variance + (1 if self._gaussian else 2) * noise)
+            deviation = math.sqrt(variance + (1 if self.weighing.is_gaussian else 2) * noise)
             if off - step > _FAR * deviation:
                 return False
             return off - step <= self._law(place, cells, inside, aim, variance).quantile(1 - 2 * risk)
 
         first, last = 0, cells - 1
         if low > 0:
-            below = (low - (self._below(level) + most)) if self._public else -self._pivots(level, low)
+            below = (low - (self._below(level) + most)) if public else -self._pivots(level, low)
             aim = min(low, 1.0)
             kept = (place for place, off in enumerate(below.tolist()) if passes(off, place + 1, aim))
             first = next(kept, cells - 1)
         if high < 1:
-            above = (self._below(level) + least - high) if self._public else self._pivots(level, high)
+            above = (self._below(level) + least - high) if public else self._pivots(level, high)
             aim = max(high, 0.0)
             offs = list(enumerate(above.tolist()))
             last = next((place + 1 for place, off in reversed(offs) if passes(off, place + 1, aim)), 0)

@@ -47,7 +47,7 @@ from numpy.typing import NDArray
 
 from app.core.grid import Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
-from app.core.study import Currency, Relation
+from app.core.study import Currency
 from app.estimators.bin_pivot import BinPivot
 from app.estimators.bin_shares import BinShares, columns, on_simplex, rising_band, shares_of
 from app.estimators.choice_reports import Reported
@@ -94,8 +94,8 @@ class SharesPlan:
     @property
     def noise(self) -> DiscreteLaplace | DiscreteGaussian:
         """Of the count of each bin [units of the weights]."""
-        moves, unit = 2 if self._public else 1, self.weighing.unit
-        if self._gaussian:
+        moves, unit = 2 if self.weighing.is_public else 1, self.weighing.unit
+        if self.weighing.is_gaussian:
             return DiscreteGaussian(sigmas=(math.sqrt(2 * moves) * unit + 1,) * self.bins)
         return DiscreteLaplace(scales=(float(moves * unit),) * self.bins)
 
@@ -103,7 +103,7 @@ class SharesPlan:
     def predicted_error(self) -> float:
         """Root mean square error of a bin's share, over all bins."""
         rest = 1 - 1 / self.bins
-        if self._public:
+        if self.weighing.is_public:
             noise = self.bins * rest * self._variance
             noise += sum(group.scale * group.noise.total for group in self.reported)
             bias = 2 * self.weighing.bias**2
@@ -135,7 +135,7 @@ class SharesPlan:
 
         Privacy: post-processing of the counts and the reports.
         """
-        if not self._public:
+        if not self.weighing.is_public:
             return self._read_secret(
                 [sum(of_bin) for of_bin in zip(*(counts for counts, _ in labels), strict=True)]
             )
@@ -160,8 +160,8 @@ class SharesPlan:
     def _most(self, inside: int, count: int, total: int) -> float:
         """The upper end of the band for the share of the first or the last few bins."""
         risk, others = 1 - LEVEL, max(1, self.bins - 1)
-        if not self._public:
-            of_total = 0.0 if self.weighing.floor == self.weighing.cap else MASS_RISK
+        if not self.weighing.is_public:
+            of_total = 0.0 if self.weighing.is_equal else MASS_RISK
             each = of_total + (risk - of_total) / others
             return self._hulls_secret(inside, count, total - count, each, risk)[0][1]
         raw, whole = (float(Fraction(number, self.weighing.mass)) for number in (count, total))
@@ -169,14 +169,6 @@ class SharesPlan:
             min(inside, self.bins - inside), 0.25 * self.weighing.uneven, 1 - risk / others, self._step
         )
         return max(0.0, raw + inside / self.bins * (1 - whole)) + margin
-
-    @property
-    def _public(self) -> bool:
-        return self.weighing.relation is Relation.REPLACE_ONE
-
-    @property
-    def _gaussian(self) -> bool:
-        return self.weighing.currency is Currency.GAUSSIAN
 
     @property
     def scale(self) -> float:
@@ -188,13 +180,13 @@ class SharesPlan:
 
     def above(self, risk: float) -> float:
         """What the noise of a bin exceeds with this probability, below 1/2 [as weights]."""
-        times = NormalDist().inv_cdf(1 - risk) if self._gaussian else -math.log(2 * risk)
+        times = NormalDist().inv_cdf(1 - risk) if self.weighing.is_gaussian else -math.log(2 * risk)
         return self.scale * times
 
     @property
     def _of_bin(self) -> float:
         """The variance of a bin's noise [units of the weights, squared]."""
-        return (1 if self._gaussian else 2) * self.scale**2
+        return (1 if self.weighing.is_gaussian else 2) * self.scale**2
 
     @cached_property
     def _scales(self) -> tuple[float, ...]:
@@ -206,7 +198,7 @@ class SharesPlan:
     @property
     def _variance(self) -> float:
         """Of all of them [1]."""
-        return (1 if self._gaussian else 2) * math.fsum(scale * scale for scale in self._scales)
+        return (1 if self.weighing.is_gaussian else 2) * math.fsum(scale * scale for scale in self._scales)
 
     @property
     def _step(self) -> float:
@@ -229,7 +221,7 @@ class SharesPlan:
         """Half of an interval for `inside` bins, given the variance of what is not noise of the bins."""
         part = inside / self.bins
         laplaces: tuple[tuple[float, int], ...] = ()
-        if self._gaussian:
+        if self.weighing.is_gaussian:
             variance += inside * (1 - part) * self._variance
         else:
             laplaces = tuple(
@@ -329,11 +321,10 @@ class SharesPlan:
     def _read_secret(self, counts: Sequence[int]) -> BinShares:
         bins, total = self.bins, sum(counts)
         raw = np.array([count / total for count in counts]) if total > 0 else np.full(bins, 1 / bins)
-        equal = self.weighing.floor == self.weighing.cap
         # Several intervals share the risk. That the total weight is larger than its bound is one event for
         # all.
         risk, others = 1 - LEVEL, max(1, bins - 1)
-        of_total = 0.0 if equal else MASS_RISK
+        of_total = 0.0 if self.weighing.is_equal else MASS_RISK
         single = [self._hulls_secret(1, count, total - count, risk, risk) for count in counts]
         jointly = of_total + (risk - of_total) / bins
         joint = [self._hulls_secret(1, count, total - count, jointly, risk) for count in counts]
@@ -345,7 +336,7 @@ class SharesPlan:
         ]
         bands = [rising_band(*columns([one[place] for one in cumulated])) for place in (0, 1)]
         rising = np.clip(scipy.optimize.isotonic_regression(np.cumsum(raw)[:-1]).x, 0.0, 1.0)
-        coverage: Coverage = "at_least" if equal else "worst_case"
+        coverage: Coverage = "at_least" if self.weighing.is_equal else "worst_case"
         coverages: tuple[Coverage, Coverage, Coverage] = (coverage, "worst_case", coverage)
         sets = [
             columns([one[place] for one in hulls]) for hulls, place in ((single, 0), (single, 1), (joint, 0))
@@ -368,7 +359,7 @@ class SharesPlan:
         """
         weighing, unit = self.weighing, self.weighing.unit
         times = max(1, len(self.parts))
-        sigma = math.sqrt(self._of_bin) / unit if self._gaussian else 0.0
+        sigma = math.sqrt(self._of_bin) / unit if self.weighing.is_gaussian else 0.0
         pivot = BinPivot(inside * times, self.bins * times, float(unit), sigma)
         reader = PivotReader(
             grid=UNIT,

@@ -92,6 +92,21 @@ class Weighing:
         )
 
     @property
+    def is_public(self) -> bool:
+        """Whether the number of people is public: in replace_one studies."""
+        return self.relation is Relation.REPLACE_ONE
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether noise is Gaussian."""
+        return self.currency is Currency.GAUSSIAN
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether all people of a secret number weigh the same."""
+        return not self.is_public and self.floor == self.cap
+
+    @property
     def unit(self) -> int:
         """The weight of an offer of epsilon 1, and under Gaussian noise of what is worth as much."""
         return unit_of(self.currency)

@@ -264,10 +264,10 @@ class ShapeRequest:
             made: The answer.
             rows, searched, kept, before: What it is planned from.
         """
-        study, compares = self.study.definition, self.compares
-        here = rows if compares else ()
         if self.allow_worse:
             return
+        study, compares = self.study.definition, self.compares
+        here = rows if compares else ()
 
         def told(share: int, times: float) -> float:
             question = self.question.at(share)
