@@ -197,9 +197,15 @@ async def test_a_secret_study_is_always_answered_and_its_newest_answer_stands(se
     for answer in made:
         assert not {"people", "people_left_out", "left_out_because"} & set(answer)
     assert (await current(service, share=0.5))["id"] == made[-1]["id"]
-    # Noisy numbers of people choose whom the next answer is about; those about the same are combined.
+    # Noisy numbers of people choose whom the next answer is about; those about the same are combined, and
+    # where all people weigh the same in the newest one, those where they do.
     ends = [(one["least_epsilon"], one["most_epsilon"]) for one in made]
-    together = [one["id"] for one, own in zip(made, ends, strict=True) if own == ends[-1]]
+    least, most = ends[-1]
+    together = [
+        one["id"]
+        for one, own in zip(made, ends, strict=True)
+        if own[0] == least and (most > least or own == (least, least))
+    ]
     assert (await current(service)).get("combines", [made[-1]["id"]]) == together
     assert (await current(service, share=0.25))["id"] not in {one["id"] for one in made}
 

@@ -126,7 +126,7 @@ async def test_a_histogram_with_gaussian_noise_costs_what_a_mean_costs(service: 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove_one"])
 async def test_a_median_with_gaussian_noise_costs_what_a_mean_costs(service: Service, relation: str):
-    """Of half of mu^2 = .056028 a draw takes half, those for the ends a quarter each, rounded down."""
+    """Of half of mu^2 = .056028 five levels of counts take sixteenths, rounded down."""
     study = await service.study(**GAUSSIAN, relation=relation, epsilon={"min": 1, "max": 1})
     await service.crowd(study, 400)
     (planned,) = (await get(service, study, "plan", statistic="median"))["estimators"]
@@ -134,9 +134,12 @@ async def test_a_median_with_gaussian_noise_costs_what_a_mean_costs(service: Ser
     assert median["mu2_max"] == pytest.approx(0.056028 / 2, rel=2e-3)
     assert median["mu2_max"] <= 0.056028 / 2
     assert (median["epsilon_max"], median["mu2_max"]) == (planned["epsilon_max"], planned["mu2_max"])
-    # Scores fall by 160 from these ends to the middle, at a scale of 11 people: fails once in a million.
+    # Ranks in the last level are off by about 20 of 400 people: these ends are 160 from the middle.
     assert 10 < median["estimate"] < 90
-    assert median["interval"]["lower"] <= 50 <= median["interval"]["upper"]
+    # An interval misses once in twenty, whatever the noise; one three times as wide once in a million.
+    lower, upper = (median["interval"][end] for end in ("lower", "upper"))
+    assert lower <= median["estimate"] <= upper
+    assert 2 * lower - upper <= 50 <= 2 * upper - lower
     assert await charges(service, median) == [median["mu2_max"]]
     assert await spent(service, study, "p7") == median["epsilon_max"]
     upper = await get(service, study, "statistics/quantile", q="0.75")
