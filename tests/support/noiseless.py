@@ -1,10 +1,15 @@
 """The service without noise, so that the same data give the same answers."""
 
+import sys
+from collections.abc import Callable, Mapping
+from types import ModuleType
+
 import pytest
 
-from app.services.sessions import kmeans_release
-from app.services.shapes import counts, covariances, found_means, shape_plans, shape_trees
-from app.services.statistics import piece_noise, planning
+import app.services  # noqa: F401  (so that every module of it that draws is there)
+from app.mechanisms.draw import draw
+from app.mechanisms.refined_gaussian import more_gaussian
+from app.mechanisms.refined_laplace import refine_laplace
 
 
 def no_noise(_noise: object, *, queries: int = 1) -> list[int]:
@@ -14,15 +19,20 @@ def no_noise(_noise: object, *, queries: int = 1) -> list[int]:
 
 def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put nothing in the place of every draw of the service, while a test lasts."""
-    monkeypatch.setattr(planning, "draw", no_noise)
-    monkeypatch.setattr(piece_noise, "draw", no_noise)
-    monkeypatch.setattr(piece_noise, "refine_laplace", lambda *_: 0)
-    monkeypatch.setattr(
-        piece_noise, "more_gaussian", lambda noisy, exact, _, part, *_bits: noisy + part * exact
-    )
-    monkeypatch.setattr(kmeans_release, "draw", no_noise)
-    monkeypatch.setattr(shape_plans, "draw", no_noise)
-    monkeypatch.setattr(counts, "draw", no_noise)
-    monkeypatch.setattr(covariances, "draw", no_noise)
-    monkeypatch.setattr(found_means, "draw", no_noise)
-    monkeypatch.setattr(shape_trees, "draw", no_noise)
+    silent: Mapping[Callable[..., object], Callable[..., object]] = {
+        draw: no_noise,
+        refine_laplace: lambda *_: 0,
+        more_gaussian: lambda noisy, exact, _, part, *_bits: noisy + part * exact,
+    }
+    for noisy, quiet in silent.items():
+        for module in drawing(noisy.__name__, noisy):
+            monkeypatch.setattr(module, noisy.__name__, quiet)
+
+
+def drawing(name: str, sampler: object) -> list[ModuleType]:
+    """The modules of the service that have imported a sampler."""
+    return [
+        module
+        for place, module in sorted(sys.modules.items())
+        if place.startswith("app.services.") and vars(module).get(name) is sampler
+    ]
