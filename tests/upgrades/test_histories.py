@@ -1,4 +1,4 @@
-"""What answers charge, to the micro; `CHARGES=renew` keeps anew what a change of weights is meant to move."""
+"""What answers charge, to the micro; `CHARGES=renew` keeps anew what a change of weights moves."""
 
 import json
 import os
