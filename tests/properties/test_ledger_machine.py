@@ -515,7 +515,7 @@ class LedgerMachine(RuleBasedStateMachine):
         for (slug, estimator, share, cap), number in expected.latest.items():
             ask = Ask(estimator=estimator, share=share, epsilon=cap)
             ask = chosen(ask) if slug == "secret" else ask
-            asked = self._studies[slug].id, resolve(STUDIES[slug], ask).digest()
+            asked = self._studies[slug].id, resolve(STUDIES[slug], ask).digest
             if number in bodies and latest.get(asked) != bodies[number].id:
                 found.append(f"release {number} is not the latest of its question")
         for number, should in expected.said.items():

@@ -174,7 +174,7 @@ def found() -> Iterator[dict[str, Any]]:
                 shown |= {"digest": shape.digest.hex(), "family": shape.by_parts.family.hex()}
             else:
                 mean = ReleaseRequest.of(study, ask, asker=None).resolved
-                shown |= {"digest": mean.digest().hex(), "family": mean.by_parts().family.hex()}
+                shown |= {"digest": mean.digest.hex(), "family": mean.by_parts.family.hex()}
                 shown["combined"] = mean.combined().family.hex()
             yield json.loads(json.dumps(shown))
     for number in (1, 2):

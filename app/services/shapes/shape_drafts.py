@@ -47,7 +47,7 @@ def drafted(
         "estimator_version": VERSION,
         "statistic": question.statistic,
         "estimator": question.estimator,
-        "parameters": question.parameters(),
+        "parameters": question.asked(),
         **question.of_whom_and_what,
         "predicted_error": made.predicted_error,
         **answer,

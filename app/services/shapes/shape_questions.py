@@ -1,9 +1,7 @@
 """What an analyst asks of the distribution of the values: equal questions have equal digests."""
 
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from uuid import UUID
 
@@ -25,6 +23,7 @@ from app.services.shapes.shape_parameters import (
     read_rank,
     read_whole,
 )
+from app.services.statistics.any_question import AnyQuestion, digest_of
 from app.services.statistics.levels import Level, level_of, tilt_of
 from app.services.statistics.questions import (
     DECLARED,
@@ -118,52 +117,30 @@ class ExpectedRange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShapeQuestion:
-    """A question with every default filled in.
+class ShapeQuestion(AnyQuestion):
+    """A question for the distribution of the values, or what needs it.
 
     Attributes:
-        estimator: What answers, one of `ESTIMATORS` or `COORDINATES`.
+        estimator: One of `ESTIMATORS` or `COORDINATES`.
         starts: Where each cell but the first one begins [grid steps].
         edges: The ends of all bins, ascending [data's unit]; empty but for histograms.
         choices: The labels of all bins, for shares of choices.
         quantile: q, for quantiles.
         part: Of the price that finds the range [ppm]; for a mean over a found range.
-        where: Of whom: the label of each attribute that it names; empty for all people.
-        by: The attribute for each of whose labels it asks besides; empty for none.
-        measure: Of which measure, in a study of several; empty in others.
-        pair: Of which two, for a covariance.
+        pair: Of which two measures, for a covariance.
         spread: Whether the answer must have a variance; asked for where it takes sums of its own.
-        needs: Labels of `by` without an answer for which there is nothing to read.
         public: Whether it asks for the number of people where that is public: then it charges no one.
-        share: Part of each personal epsilon [ppm].
-        epsilon: The most that any person may be charged, or None [micro-epsilon].
-        cap: The same in the study's currency; of a secret count at most what all people can pay.
-        expected_size, least_epsilon: add_remove_one: as asked, see `Ask`.
-        level: add_remove_one: who takes part, and what they weigh at most. No part of the question.
-        tilt: [ppm]; None in add_remove_one studies for that of the study.
         expected: Of a found range the one that was found last, or None. No part of the question.
     """
 
-    estimator: str
     starts: tuple[int, ...]
     edges: tuple[float, ...]
     quantile: Fraction | None
-    share: int
-    epsilon: int | None
-    cap: int | None
-    expected_size: float | None
-    tilt: int | None
     part: int | None = None
     choices: tuple[str, ...] = ()
-    where: Mapping[str, str] = field(default_factory=dict)
-    by: str = ""
-    measure: str = ""
     pair: tuple[str, ...] = ()
     spread: bool = False
-    needs: tuple[str, ...] = ()
     public: bool = False
-    least_epsilon: int | None = None
-    level: Level | None = None
     expected: ExpectedRange | None = None
 
     @property
@@ -171,59 +148,27 @@ class ShapeQuestion:
         """add_remove_one: the number of people to predict for; None where nothing is known of it."""
         return self.expected_size if self.level is None else self.level.size or self.expected_size
 
-    @property
-    def known(self) -> float | None:
-        """add_remove_one: the number of people that it states, or that is published; None without any."""
-        level = self.level
-        if self.expected_size is not None or level is None or level.size is None:
-            return self.expected_size
-        return level.size * level.most / level.least
-
     def at(self, share: int) -> "ShapeQuestion":
         """The question for another share [ppm]; in a count people pay alike."""
-        alike = self.estimator == COUNT and self.epsilon is None and self.level is not None
+        alike = self.weighs_alike and self.epsilon is None and self.level is not None
         return replace(
             self, share=share, cap=share_of(self.level.floor, share) if alike and self.level else self.cap
         )
 
-    def of_times(self, times: float) -> "ShapeQuestion":
-        """The question with this many times the people to predict for."""
-        size, level = self.expected_size, self.level
-        return replace(
-            self,
-            expected_size=None if size is None else times * size,
-            level=None if level is None else level.of_times(times),
-        )
-
-    def offer(self, amount: int) -> int:
-        """What a person who offers this much may be charged [both in the study's currency]."""
-        offer = self.level.offer(amount, self.share) if self.level else share_of(amount, self.share)
-        return offer if self.cap is None else min(offer, self.cap)
-
-    def least_offer(self, study: StudyDefinition) -> int:
-        """What a person may be charged who offers the least of all who take part [the study's currency]."""
-        return self.offer(study.least if self.level is None else self.level.floor)
-
-    def assumed_tilt(self, study: StudyDefinition) -> float:
-        """The tilt, in [0, 1]."""
-        return (study.assumed_tilt if self.tilt is None else self.tilt) / MICRO
-
-    def share_taken(self, study: StudyDefinition) -> int:
-        """The most that a release takes of any person's epsilon [ppm]."""
-        if self.cap is None:
-            return self.share
-        least = max(1, self.level.floor if self.level else study.least)
-        return min(self.share, -(-self.cap * MICRO // least))
+    @property
+    def weighs_alike(self) -> bool:
+        """In a count each person is one."""
+        return self.estimator == COUNT
 
     @property
     def digest(self) -> bytes:
-        """SHA-256 of the question with share and cap."""
-        return _digest({**self._asked(), "share": self.share, "epsilon": self.epsilon})
+        """See `AnyQuestion`."""
+        return digest_of({**self._asked(), "share": self.share, "epsilon": self.epsilon})
 
     @property
     def by_parts(self) -> Asked:
-        """The question apart from share and cap, and these two."""
-        return Asked(family=_digest(self._asked()), share=self.share, cap=self.epsilon)
+        """See `AnyQuestion`."""
+        return Asked(family=digest_of(self._asked()), share=self.share, cap=self.epsilon)
 
     def _asked(self) -> dict[str, object]:
         asked: dict[str, object] = {
@@ -242,11 +187,9 @@ class ShapeQuestion:
 
     @property
     def of_whom_and_what(self) -> dict[str, object]:
-        """Condition, attribute and measure, where there are any, as they stand on releases."""
-        shown: dict[str, object] = {"where": dict(self.where)} if self.where else {}
-        shown |= {"by": self.by} if self.by else {}
-        shown |= {PAIR: list(self.pair)} if self.pair else {}
-        return shown | {"measure": self.measure} if self.measure else shown
+        """As of every question; of a covariance with its two measures."""
+        shown = super(ShapeQuestion, self).of_whom_and_what
+        return shown | {PAIR: list(self.pair)} if self.pair else shown
 
     @property
     def counts_bins(self) -> bool:
@@ -285,25 +228,15 @@ class ShapeQuestion:
         """What it is for, as its releases say it."""
         return MEAN if self.estimator in (FOUND_RANGE, COORDINATES) else self.estimator
 
-    def parameters(self) -> dict[str, object]:
-        """Share, caps, and what was asked, as JSON."""
-        shown: dict[str, object] = {"share": self.share / MICRO}
+    def _special(self) -> Mapping[str, object]:
         if self.part is not None:
-            shown |= {RANGE: FOUND, PART: self.part / MICRO}
-        elif self.estimator == HISTOGRAM:
-            shown["edges"] = list(self.edges)
-        elif not self.counts_bins and self.estimator not in (COUNT, COVARIANCE, COORDINATES):
-            if self.quantile is not None:
-                shown["q"] = float(self.quantile)
-            shown["candidates"] = len(self.starts)
-        if self.epsilon is not None:
-            shown["epsilon"] = self.epsilon / MICRO
-        if self.expected_size is not None:
-            shown["expected_size"] = self.expected_size
-        shown |= {} if self.least_epsilon is None else {"least_epsilon": self.least_epsilon / MICRO}
-        if self.tilt is not None:
-            shown["tilt"] = self.tilt / MICRO
-        return shown
+            return {RANGE: FOUND, PART: self.part / MICRO}
+        if self.estimator == HISTOGRAM:
+            return {"edges": list(self.edges)}
+        if self.counts_bins or self.estimator in (COUNT, COVARIANCE, COORDINATES):
+            return {}
+        quantile = {} if self.quantile is None else {"q": float(self.quantile)}
+        return quantile | {"candidates": len(self.starts)}
 
 
 def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
@@ -420,7 +353,3 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         needs=ask.needs,
         public=estimator == COUNT and not secret,
     )
-
-
-def _digest(document: Mapping[str, object] | Sequence[object]) -> bytes:
-    return hashlib.sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).digest()

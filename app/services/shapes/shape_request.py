@@ -34,7 +34,7 @@ from app.services.shapes.shape_questions import (
 )
 from app.services.shapes.shape_steps import ShapeStep, plan_step
 from app.services.statistics import gain, measured, says_nothing
-from app.services.statistics.levels import Asked, Numbered, choose_level
+from app.services.statistics.levels import Numbered
 from app.services.statistics.questions import Ask, among
 from app.services.statistics.release_request import multiplied, numbered
 from app.services.work import run
@@ -130,7 +130,7 @@ class ShapeRequest:
             question = replace(question, expected=expected)
         if not self.compares:
             published = await numbered(connection, self.study, question.where)
-            question = leveled(self.study.definition, question, published)
+            question = question.leveled(self.study.definition, published)
             return replace(self, question=question, published=published)
         if not self.by_steps:
             return replace(self, question=question)
@@ -272,7 +272,7 @@ class ShapeRequest:
         def told(share: int, times: float) -> float:
             question = self.question.at(share)
             if not compares:
-                question = leveled(study, question, self.published).of_times(times)
+                question = question.leveled(study, self.published).of_times(times)
             people = here if times == 1 else multiplied(here, times)
             drawn = (kept, before) if times == 1 else ((), None)
             made = replace(self, question=question).step(people, *drawn)
@@ -296,23 +296,6 @@ def _expected(study: StudyDefinition, last: StoredRelease) -> ExpectedRange:
     return ExpectedRange(width=max(1, min(GRID_SIZE, round(part * GRID_SIZE))), release=last.id)
 
 
-def leveled(study: StudyDefinition, question: ShapeQuestion, published: Sequence[Numbered]) -> ShapeQuestion:
-    """A question with those who take part chosen (`app.services.statistics.levels`); a count is of all."""
-    if question.level is None:
-        return question
-    counts = question.estimator == COUNT
-    asked = Asked(
-        share=question.share,
-        cap=question.cap,
-        tilt=question.assumed_tilt(study),
-        least=question.level.least if counts else question.least_epsilon,
-        stated=question.expected_size,
-        noises=len(study.attributes.labels[question.by]) if question.by and question.adds_up else 1,
-        equal=counts,
-    )
-    return replace(question, level=choose_level(study, asked, published))
-
-
 def people_of(rows: Sequence[Cohort], searched: Searched | None) -> int:
     """All with a live contribution, or an answer that is joined in."""
     more = 0 if searched is None else searched.people - searched.reporting
@@ -327,9 +310,7 @@ def assumption(study: StudyDefinition, question: ShapeQuestion) -> str | None:
     """
     if question.estimator == COUNT:
         return None
-    level, tilt = question.level, round(question.assumed_tilt(study) * MICRO)
-    if level is not None and question.offer(level.floor) == question.offer(level.top):
-        tilt = MICRO
+    tilt = question.assumed(study)
     if question.estimator == FOUND_RANGE:
         return of_mean(tilt) + (_MOVED if 0 < tilt < MICRO else "")
     if question.estimator == COORDINATES:

@@ -174,7 +174,7 @@ def plan_step(
     if not ledger.taking_part or not any(here.column("count")):
         return None
     # 1. Weights for each person's whole epsilon.
-    planner = _Planner(study, question, _at_whole(question), ledger, noise)
+    planner = _Planner(study, question, question.at_whole(), ledger, noise)
     everyone = planner.people(here)
     if everyone is None:
         return None
@@ -365,9 +365,3 @@ def noise_of_pieces(estimator: str, currency: Currency, sums: int) -> PieceNoise
         sums: How many a piece has.
     """
     return BIN_NOISES[currency] if estimator in (HISTOGRAM, SHARES) else of_coordinates(currency, sums // 2)
-
-
-def _at_whole(question: ShapeQuestion) -> ShapeQuestion:
-    """A question for each person's whole epsilon."""
-    cap = None if question.cap is None else question.cap * MICRO // question.share
-    return replace(question, share=MICRO, cap=cap)

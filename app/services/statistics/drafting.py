@@ -341,8 +341,8 @@ def _draft(
     return Draft(
         id=release_id,
         study_id=made.study.id,
-        question=made.resolved.digest(),
-        asked=replace(made.resolved.by_parts(), share=made.price.share),
+        question=made.resolved.digest,
+        asked=replace(made.resolved.by_parts, share=made.price.share),
         epoch=epoch,
         estimator=made.estimator.name,
         estimator_version=made.estimator.version,

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache
 from operator import eq
-from typing import Protocol
 
 from app.core.cohort import Cohort, Cohorts
 from app.core.epsilon import MICRO
@@ -13,6 +12,7 @@ from app.core.errors import BudgetExhausted, InternalFault
 from app.core.piece import LastStep, Members, Piece, Taken
 from app.core.release import AllUsed, Charge, Charges, Used
 from app.core.study import Trust
+from app.services.statistics.any_question import AnyQuestion
 from app.services.statistics.piece_noise import PieceNoise
 
 
@@ -99,22 +99,7 @@ def next_number(pieces: Sequence[Piece]) -> int:
     return 1 + max((piece.number for piece in pieces), default=0)
 
 
-class Taking(Protocol):
-    """What a question may take of people."""
-
-    @property
-    def share(self) -> int:
-        """Of each epsilon in all [ppm]."""
-
-    @property
-    def cap(self) -> int | None:
-        """Of any person in all [the study's currency]; None for no such cap."""
-
-    def offer(self, amount: int) -> int:
-        """What a person who offers this much may be charged [both in the study's currency]."""
-
-
-def check_gain(question: Taking, before: LastStep | None, finer: Set[int], left_out: int) -> None:
+def check_gain(question: AnyQuestion, before: LastStep | None, finer: Set[int], left_out: int) -> None:
     """Refuse a step that draws no noise, where there is no answer yet or people cannot pay for a better one.
 
     Args:
@@ -145,7 +130,7 @@ class PieceLedger:
     """
 
     def __init__(
-        self, cohorts: Sequence[Cohort], pieces: Sequence[Piece], resolved: Taking, noise: PieceNoise
+        self, cohorts: Sequence[Cohort], pieces: Sequence[Piece], resolved: AnyQuestion, noise: PieceNoise
     ) -> None:
         self.cohorts, self.pieces = Cohorts.of(cohorts), pieces
         self._resolved, self._noise = resolved, noise

@@ -1,12 +1,10 @@
 """What an analyst asks, made canonical: equal questions have equal digests."""
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from app.core.cohort import Cohort
-from app.core.epsilon import MICRO, share_of
+from app.core.epsilon import share_of
 from app.core.errors import FieldError, InvalidRequest
 from app.core.release import Asked
 from app.core.study import NO_SIZE, NOT_OF_CHOICES, Relation, StudyDefinition
@@ -14,8 +12,8 @@ from app.estimators import registry
 from app.estimators.hourglass import FLOOR, LEVEL_PARAMETER
 from app.estimators.interface import Question
 from app.estimators.transformed import MOMENTS, Transformed
-from app.services.statistics import levels
-from app.services.statistics.levels import Level, Numbered, level_of, tilt_of
+from app.services.statistics.any_question import AnyQuestion, digest_of
+from app.services.statistics.levels import Level, level_of, tilt_of
 
 MEAN, SUM, VARIANCE, SD = "mean", "sum", "variance", "sd"
 
@@ -71,147 +69,57 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resolved:
-    """A question with every default filled in.
+class Resolved(AnyQuestion):
+    """A question for a mean, or what is read off one.
 
     Attributes:
         estimator: As asked; `auto` stays `auto`.
-        share: [ppm].
-        epsilon: The absolute cap, or None [micro-epsilon].
-        cap: The same in the study's currency.
-        expected_size, least_epsilon: As asked.
-        tilt: [ppm]; None in add_remove_one studies for that of the study.
-        level: add_remove_one: who takes part, and what they weigh at most. No part of the question.
         parameters: Parsed values of the parameters that were given or have defaults.
-        by: The attribute of each label of which it asks; empty for none.
-        where: Of whom: the label of each attribute that it names; empty for all people.
-        measure: Of which measure, in a study of several; empty in others.
         spread: Whether the answer must have a variance. No part of the question: a mean has it too.
     """
 
-    estimator: str
-    share: int
-    epsilon: int | None
-    cap: int | None
-    expected_size: float | None
-    tilt: int | None
     parameters: Mapping[str, object]
-    where: Mapping[str, str] = field(default_factory=dict)
-    by: str = ""
-    measure: str = ""
     spread: bool = False
-    least_epsilon: int | None = None
-    level: Level | None = None
 
     @property
     def of_all(self) -> bool:
         """Whether it asks of all people, in a study of one value."""
-        return not (self.where or self.by or self.measure)
+        return not self.of_whom_and_what
 
-    def offer(self, amount: int) -> int:
-        """What a person who offers this much may be charged [both in the study's currency]."""
-        offer = share_of(amount, self.share) if self.level is None else self.level.offer(amount, self.share)
-        return offer if self.cap is None else min(offer, self.cap)
+    @property
+    def chooses(self) -> bool:
+        """Where an estimator's own parameter says who takes part, all may."""
+        return self.level is not None and self.parameters.get(LEVEL_PARAMETER.name, FLOOR) == FLOOR
 
-    def share_taken(self, study: StudyDefinition) -> int:
-        """The most that a release takes of any person's epsilon [ppm]; depends on question and study only.
-
-        A cap takes most of those who offer least.
-        """
-        if self.cap is None:
-            return self.share
-        least = study.least if self.level is None else self.level.floor
-        return min(self.share, -(-self.cap * MICRO // max(1, least)))
-
-    def leveled(
-        self, study: StudyDefinition, published: Sequence[Numbered], level: Level | None = None
-    ) -> "Resolved":
-        """The question with those who take part chosen, or given, see `app.services.statistics.levels`.
-
-        Where an estimator's own parameter says who does, all may.
-        """
-        if self.level is None or self.parameters.get(LEVEL_PARAMETER.name, FLOOR) != FLOOR:
-            return self
-        asked = levels.Asked(
-            share=self.share,
-            cap=self.cap,
-            tilt=self.assumed_tilt(study),
-            least=self.least_epsilon,
-            stated=self.expected_size,
-            noises=len(study.attributes.labels[self.by]) if self.by else 1,
-        )
-        return replace(self, level=levels.choose_level(study, asked, published, level))
-
-    def of_times(self, times: float) -> "Resolved":
-        """The question with this many times the people to predict for."""
-        size, level = self.expected_size, self.level
-        return replace(
-            self,
-            expected_size=None if size is None else times * size,
-            level=None if level is None else level.of_times(times),
-        )
-
-    def assumed_tilt(self, study: StudyDefinition) -> float:
-        """The tilt, in [0, 1]."""
-        return (study.assumed_tilt if self.tilt is None else self.tilt) / MICRO
-
-    def assumed(self, study: StudyDefinition) -> int:
-        """What an answer assumes of people, as a tilt [ppm]: nothing where all weigh the same."""
-        equal = self.level is not None and self.offer(self.level.floor) == self.offer(self.level.top)
-        return MICRO if equal else round(self.assumed_tilt(study) * MICRO)
-
-    def at_whole(self) -> "Resolved":
-        """The question for each person's whole epsilon."""
-        cap = None if self.cap is None else self.cap * MICRO // self.share
-        return replace(self, share=MICRO, cap=cap)
-
+    @property
     def digest(self) -> bytes:
-        """SHA-256 of the question; without a tilt that of the releases made before there was one."""
-        return _digest(replace(self, tilt=self.tilt or None).to_json())
+        """See `AnyQuestion`."""
+        return digest_of(replace(self, tilt=self.tilt or None).to_json())
 
+    @property
     def by_parts(self) -> Asked:
-        """The question apart from share and cap, and these two."""
+        """See `AnyQuestion`."""
         question = replace(self, tilt=self.tilt or None)
         parts = {name: value for name, value in question.asked().items() if name not in ("share", "epsilon")}
-        family = _digest({**question.to_json(), "parameters": parts})
+        family = digest_of({**question.to_json(), "parameters": parts})
         return Asked(family=family, share=self.share, cap=self.epsilon)
 
     def combined(self) -> Asked:
         """What the free answers are kept under that combine those to this question with all others."""
-        family = _digest({"statistic": MEAN, "combines": self.by_parts().family.hex()})
+        family = digest_of({"statistic": MEAN, "combines": self.by_parts.family.hex()})
         return Asked(family=family, share=0, cap=None)
 
     def to_json(self) -> dict[str, object]:
         """The question as it stands on its releases."""
-        document: dict[str, object] = {
-            "statistic": MEAN,
-            "estimator": self.estimator,
-            "parameters": self.asked(),
-        }
-        if self.where:
-            document["where"] = dict(self.where)
-        if self.by:
-            document["by"] = self.by
-        if self.measure:
-            document["measure"] = self.measure
-        return document
+        asked = {"statistic": MEAN, "estimator": self.estimator, "parameters": self.asked()}
+        return asked | self.of_whom_and_what
 
     def among(self, study: StudyDefinition, cohorts: Sequence[Cohort]) -> Sequence[Cohort]:
         """Those of whom it asks, see `among`."""
         return among(study, self.where, cohorts)
 
-    def asked(self) -> dict[str, object]:
-        """Share, caps, tilt and the estimator's parameters, as JSON."""
-        asked: dict[str, object] = {"share": self.share / MICRO, **self.parameters}
-        if self.epsilon is not None:
-            asked["epsilon"] = self.epsilon / MICRO
-        if self.expected_size is not None:
-            asked["expected_size"] = self.expected_size
-        if self.least_epsilon is not None:
-            asked["least_epsilon"] = self.least_epsilon / MICRO
-        if self.tilt is not None:
-            asked["tilt"] = self.tilt / MICRO
-        return asked
+    def _special(self) -> Mapping[str, object]:
+        return self.parameters
 
     def question(
         self,
@@ -238,10 +146,6 @@ class Resolved:
             variance=None if variance is None else variance / float(study.grid.width) ** 2,
             parameters=self.parameters,
         )
-
-
-def _digest(document: dict[str, object]) -> bytes:
-    return hashlib.sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).digest()
 
 
 def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
@@ -309,6 +213,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
         by=by,
         measure=ask.measure,
         spread=spread,
+        needs=ask.needs,
     )
 
 

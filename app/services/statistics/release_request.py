@@ -38,7 +38,6 @@ class ReleaseRequest:
         raises: Whether it raises the last share of the question, by the study's default.
         combines: Whether it is answered by a combination of what is published.
         idempotency, use, allow_worse, fresh: As in `Releases.release`.
-        needs: Labels of the question's attribute that must have an answer.
         published: add_remove_one: noisy numbers of the people it is about, the newest first.
     """
 
@@ -52,7 +51,6 @@ class ReleaseRequest:
     allow_worse: bool
     fresh: bool
     combines: bool = False
-    needs: tuple[str, ...] = ()
     published: Sequence[Numbered] = ()
 
     @classmethod
@@ -87,7 +85,6 @@ class ReleaseRequest:
             use=None if asker is None else QuotaUse(token_id=asker, share=share),
             allow_worse=allow_worse,
             fresh=fresh,
-            needs=ask.needs,
         )
 
     @property
@@ -104,7 +101,7 @@ class ReleaseRequest:
             return await self._leveled(connection)
         if not self.by_steps:
             return self
-        family = self.resolved.by_parts().family
+        family = self.resolved.by_parts.family
         last = await pieces.last_step(connection, self.study.id, family)
         if last is None:
             return self
@@ -160,8 +157,8 @@ class ReleaseRequest:
         """Whether there is something to be combined that was not there when answers were last combined."""
         if not self.first or self.least or not self._combines:
             return False
-        family, kept = self.resolved.by_parts().family, self.resolved.combined().family
-        question = None if self.compares else self.resolved.digest()
+        family, kept = self.resolved.by_parts.family, self.resolved.combined().family
+        question = None if self.compares else self.resolved.digest
         return await combined.has_news(connection, self.study.id, family, kept, question)
 
     def combining(self) -> "ReleaseRequest":
@@ -177,7 +174,7 @@ class ReleaseRequest:
             best = await store.standing(
                 connection,
                 self.study.id,
-                self.resolved.by_parts(),
+                self.resolved.by_parts,
                 beside=[self.resolved.combined().family] if whole else [],
                 width=float(self.study.definition.grid.width),
                 at_least=self.least and not any_share,
@@ -190,13 +187,13 @@ class ReleaseRequest:
             best = await store.latest(connection, self.study.id, self.resolved.combined().family)
             if best is not None:
                 return best
-        return await store.latest(connection, self.study.id, self.resolved.digest())
+        return await store.latest(connection, self.study.id, self.resolved.digest)
 
     async def best(self, connection: Connection, people: int) -> float | None:
         """The smallest width that a former answer has for these people; None: nothing to compare with."""
         if not self.compares:
             return None
-        family, width = self.resolved.by_parts().family, float(self.study.definition.grid.width)
+        family, width = self.resolved.by_parts.family, float(self.study.definition.grid.width)
         return await store.best_width(connection, self.study.id, family, people=people, width=width)
 
     def check_labels(self, step: Step) -> None:
@@ -207,7 +204,7 @@ class ReleaseRequest:
         """
         for part in step.parts:
             label = part.where[self.resolved.by]
-            if label in self.needs and part.plan is None:
+            if label in self.resolved.needs and part.plan is None:
                 raise NotApplicable(
                     f"No person with {self.resolved.by}:{label} can take part: there is nothing to read."
                 )
@@ -280,7 +277,7 @@ class Situation:
         kept: list[Piece] = []
         before = None
         if request.by_steps:
-            family = resolved.by_parts().family
+            family = resolved.by_parts.family
             before, kept = await pieces.read_kept(connection, study.id, family)
         return cls(
             epoch=epoch,
@@ -306,9 +303,7 @@ class Situation:
         """The people who are there, as far as is known; 0 where nothing is."""
         if request.compares:
             return self.people.people
-        level, stated = request.resolved.level, request.resolved.expected_size
-        known = None if level is None or level.size is None else level.size * level.most / level.least
-        return stated or known or 0.0
+        return request.resolved.known or 0.0
 
     def told(self, request: ReleaseRequest, times: float) -> float:
         """What the interval takes up of all that the number can be, see `says_nothing.Told`.

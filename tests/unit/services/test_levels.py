@@ -16,7 +16,7 @@ from app.core.errors import InvalidRequest
 from app.core.grid import GRID_SIZE
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators.deviations import uneven_at_most
-from app.services.shapes import shape_questions, shape_request
+from app.services.shapes import shape_questions
 from app.services.statistics import planning
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.levels import Asked, Level, Numbered, choose_level, levels_of
@@ -164,13 +164,13 @@ def test_questions_that_exist_keep_their_digests() -> None:
     told = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
     for published in ((), [numbered(1, 1500)]):
         resolved = resolve(STUDY, Ask()).leveled(STUDY, published)
-        assert resolved.digest() == hashlib.sha256(told).digest()
+        assert resolved.digest == hashlib.sha256(told).digest()
     shape = shape_questions.resolve(STUDY, Ask(statistic="histogram"))
-    assert shape_request.leveled(STUDY, shape, [numbered(1, 1500)]).digest == shape.digest
-    assert "least_epsilon" not in shape.parameters()
+    assert shape.leveled(STUDY, [numbered(1, 1500)]).digest == shape.digest
+    assert "least_epsilon" not in shape.asked()
     asked = shape_questions.resolve(STUDY, Ask(statistic="histogram", least_epsilon=MICRO))
     assert asked.digest != shape.digest
-    assert resolve(STUDY, Ask(least_epsilon=MICRO)).digest() != resolve(STUDY, Ask()).digest()
+    assert resolve(STUDY, Ask(least_epsilon=MICRO)).digest != resolve(STUDY, Ask()).digest
 
 
 @pytest.mark.parametrize("least", [MICRO // 20, 5 * MICRO])

@@ -99,9 +99,9 @@ def test_an_answer_about_a_measure_costs_what_the_mean_of_a_study_of_one_value_c
 
 def test_questions_about_different_measures_share_nothing():
     income, age = asked("income"), asked("age")
-    assert income.digest() != age.digest()
-    assert income.by_parts().family != age.by_parts().family
-    assert replace(income, share=1).by_parts().family == income.by_parts().family
+    assert income.digest != age.digest
+    assert income.by_parts.family != age.by_parts.family
+    assert replace(income, share=1).by_parts.family == income.by_parts.family
     without = resolve(histories.STUDY, Ask(estimator="uniform", share=MICRO // 2, tilt=0))
     assert "measure" not in without.to_json(), "questions of before keep their digests"
 

@@ -1,0 +1,167 @@
+"""What every question has: whom it asks, and what it may take of them. Equal ones have equal digests."""
+
+import hashlib
+import json
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from app.core.epsilon import MICRO, share_of
+from app.core.release import Asked
+from app.core.study import StudyDefinition
+from app.services.statistics import levels
+from app.services.statistics.levels import Level, Numbered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnyQuestion:
+    """A question with every default filled in.
+
+    Attributes:
+        estimator: What answers.
+        share: Part of each personal epsilon [ppm].
+        epsilon: The most that any person may be charged, or None [micro-epsilon].
+        cap: The same in the study's currency; of a secret count at most what all people can pay.
+        expected_size, least_epsilon: add_remove_one: as asked, see `questions.Ask`.
+        level: add_remove_one: who takes part, and what they weigh at most. No part of the question.
+        tilt: [ppm]; None in add_remove_one studies for that of the study.
+        where: Of whom: the label of each attribute that it names; empty for all people.
+        by: The attribute for each of whose labels it asks besides; empty for none.
+        measure: Of which measure, in a study of several; empty in others.
+        needs: Labels of `by` without an answer for which there is nothing to read. No part of the question.
+    """
+
+    estimator: str
+    share: int
+    epsilon: int | None
+    cap: int | None
+    expected_size: float | None
+    tilt: int | None
+    least_epsilon: int | None = None
+    level: Level | None = None
+    where: Mapping[str, str] = field(default_factory=dict)
+    by: str = ""
+    measure: str = ""
+    needs: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> float | None:
+        """add_remove_one: the number of people that it states, or that is published; None without any."""
+        level = self.level
+        if self.expected_size is not None or level is None or level.size is None:
+            return self.expected_size
+        return level.size * level.most / level.least
+
+    def of_times(self, times: float) -> Self:
+        """The question with this many times the people to predict for."""
+        size, level = self.expected_size, self.level
+        return replace(
+            self,
+            expected_size=None if size is None else times * size,
+            level=None if level is None else level.of_times(times),
+        )
+
+    def offer(self, amount: int) -> int:
+        """What a person who offers this much may be charged [both in the study's currency]."""
+        offer = share_of(amount, self.share) if self.level is None else self.level.offer(amount, self.share)
+        return offer if self.cap is None else min(offer, self.cap)
+
+    def least_offer(self, study: StudyDefinition) -> int:
+        """What a person may be charged who offers the least of all who take part [the study's currency]."""
+        return self.offer(study.least if self.level is None else self.level.floor)
+
+    def share_taken(self, study: StudyDefinition) -> int:
+        """The most that a release takes of any person's epsilon [ppm]; depends on question and study only.
+
+        A cap takes most of those who offer least.
+        """
+        if self.cap is None:
+            return self.share
+        least = study.least if self.level is None else self.level.floor
+        return min(self.share, -(-self.cap * MICRO // max(1, least)))
+
+    def at_whole(self) -> Self:
+        """The question for each person's whole epsilon."""
+        cap = None if self.cap is None else self.cap * MICRO // self.share
+        return replace(self, share=MICRO, cap=cap)
+
+    def assumed_tilt(self, study: StudyDefinition) -> float:
+        """The tilt, in [0, 1]."""
+        return (study.assumed_tilt if self.tilt is None else self.tilt) / MICRO
+
+    def assumed(self, study: StudyDefinition) -> int:
+        """What an answer assumes of people, as a tilt [ppm]: nothing where all weigh the same."""
+        equal = self.level is not None and self.offer(self.level.floor) == self.offer(self.level.top)
+        return MICRO if equal else round(self.assumed_tilt(study) * MICRO)
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether, with `by`, the answer for all people is read off the noisy sums of labels."""
+        return True
+
+    @property
+    def weighs_alike(self) -> bool:
+        """Whether all people count the same, whatever they offer."""
+        return False
+
+    @property
+    def chooses(self) -> bool:
+        """Whether the service chooses who takes part, where their number is secret."""
+        return self.level is not None
+
+    def leveled(
+        self, study: StudyDefinition, published: Sequence[Numbered], level: Level | None = None
+    ) -> Self:
+        """The question with those who take part chosen, or given, see `app.services.statistics.levels`."""
+        if self.level is None or not self.chooses:
+            return self
+        asked = levels.Asked(
+            share=self.share,
+            cap=self.cap,
+            tilt=self.assumed_tilt(study),
+            least=self.level.least if self.weighs_alike else self.least_epsilon,
+            stated=self.expected_size,
+            noises=len(study.attributes.labels[self.by]) if self.by and self.adds_up else 1,
+            equal=self.weighs_alike,
+        )
+        return replace(self, level=levels.choose_level(study, asked, published, level))
+
+    @property
+    @abstractmethod
+    def digest(self) -> bytes:
+        """SHA-256 of the question with share and cap; without a tilt that of releases from before it."""
+
+    @property
+    @abstractmethod
+    def by_parts(self) -> Asked:
+        """The question apart from share and cap, and these two."""
+
+    def asked(self) -> dict[str, object]:
+        """Share, what is special to the statistic, caps and tilt, as JSON."""
+        asked: dict[str, object] = {"share": self.share / MICRO, **self._special()}
+        if self.epsilon is not None:
+            asked["epsilon"] = self.epsilon / MICRO
+        if self.expected_size is not None:
+            asked["expected_size"] = self.expected_size
+        if self.least_epsilon is not None:
+            asked["least_epsilon"] = self.least_epsilon / MICRO
+        if self.tilt is not None:
+            asked["tilt"] = self.tilt / MICRO
+        return asked
+
+    @abstractmethod
+    def _special(self) -> Mapping[str, object]:
+        """What is special to the statistic, as JSON."""
+
+    @property
+    def of_whom_and_what(self) -> dict[str, object]:
+        """Condition, attribute and measure, where there are any, as they stand on releases."""
+        shown: dict[str, object] = {"where": dict(self.where)} if self.where else {}
+        shown |= {"by": self.by} if self.by else {}
+        return shown | {"measure": self.measure} if self.measure else shown
+
+
+def digest_of(document: Mapping[str, object] | Sequence[object]) -> bytes:
+    """SHA-256 of a document."""
+    return hashlib.sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).digest()
