@@ -1,7 +1,6 @@
 """The form in which a person answers a study: its fields, its privacy steps, and what they are read as."""
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,15 +14,13 @@ from app.core.ledger import Holding
 from app.core.measures import VALUE, Measure
 from app.core.numbers import JsonNumber
 from app.core.study import Relation, StudyDefinition, Trust
+from app.dashboard.typed import typed
 
-OFFERED = (Trust.CENTRAL, Trust.PUBLIC)
+WITHOUT_SCRIPTS = (Trust.CENTRAL, Trust.PUBLIC)
 """Trust tags that need no program on the person's device."""
 
 NAMES = {1: ("The study's",), 2: ("Strong", "Light"), 3: ("Strong", "Medium", "Light")}
 """What privacy steps are called, by how many there are."""
-
-_DECIMAL_COMMA = re.compile(r"[+-]?(0,\d+|\d+,(\d{1,2}|\d{4,}))")
-_AMBIGUOUS_COMMA = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +113,18 @@ def asked(definition: StudyDefinition) -> list[Asked]:
 
 
 def trusted(definition: StudyDefinition) -> list[Trust]:
-    """The trust tags that the form offers."""
-    return [tag for tag in OFFERED if tag in definition.trust]
+    """The trust tags that the form offers without scripts."""
+    return [tag for tag in WITHOUT_SCRIPTS if tag in definition.trust]
+
+
+def takes_reports(definition: StudyDefinition) -> bool:
+    """Whether the script of the page can make an answer a report.
+
+    It makes none of vectors, which sessions ask for, nor where no epsilon with three digits is admissible.
+    """
+    is_vector = definition.dimension > 1 and not definition.measures.several
+    is_admissible = bool(definition.epsilons) or _rounded_up(definition.epsilon_min) <= definition.epsilon_max
+    return Trust.LOCAL in definition.trust and not is_vector and is_admissible
 
 
 def steps(definition: StudyDefinition) -> list[Step]:
@@ -127,9 +134,21 @@ def steps(definition: StudyDefinition) -> list[Step]:
         offers = [tiers[0], tiers[len(tiers) // 2], tiers[-1]]
     else:
         low, high = definition.epsilon_min, definition.epsilon_max
+        if takes_reports(definition):
+            low, high = _rounded_up(low), round_down_to_significant(high)
         offers = [low, max(low, round_down_to_significant(math.isqrt(low * high))), high]
     offers = sorted(set(offers))
     return [_step(definition, name, offer) for name, offer in zip(NAMES[len(offers)], offers, strict=True)]
+
+
+def _rounded_up(epsilon: int) -> int:
+    """To three significant digits, which a report needs [micro-epsilon].
+
+    >>> _rounded_up(1_234_567), _rounded_up(500_000)
+    (1240000, 500000)
+    """
+    unit = int(10 ** max(0, len(str(epsilon)) - 3))
+    return -(-epsilon // unit) * unit
 
 
 def _step(definition: StudyDefinition, name: str, offer: int) -> Step:
@@ -177,6 +196,11 @@ def record_of(definition: StudyDefinition, fields: Mapping[str, str]) -> dict[st
     record: dict[str, object] = {} if trust is None else {"trust": trust}
     if trust != Trust.PUBLIC.value and "epsilon" in fields:
         record["epsilon"] = fields["epsilon"]
+    if definition.attributes:
+        labels = {name: fields.get(f"attributes.{name}", "") for name in definition.attributes.labels}
+        record["attributes"] = {name: label for name, label in labels.items() if label}
+    if trust == Trust.LOCAL.value:
+        return record | _reports(definition, fields)
     errors: list[FieldError] = []
     values: dict[str, object] = {}
     for part in _parts(definition):
@@ -194,10 +218,15 @@ def record_of(definition: StudyDefinition, fields: Mapping[str, str]) -> dict[st
         record["values"] = values
     elif values:
         record[VALUE] = values[VALUE]
-    if definition.attributes:
-        labels = {name: fields.get(f"attributes.{name}", "") for name in definition.attributes.labels}
-        record["attributes"] = {name: label for name, label in labels.items() if label}
     return record
+
+
+def _reports(definition: StudyDefinition, fields: Mapping[str, str]) -> dict[str, object]:
+    """What the script of the page made of the answers: one report, or those of some measures."""
+    if not definition.measures.several:
+        return {"report": JsonNumber(fields["report"])} if "report" in fields else {}
+    names = [name for name in definition.measures.named if f"reports.{name}" in fields]
+    return {"reports": {name: JsonNumber(fields[f"reports.{name}"]) for name in names}}
 
 
 def given(definition: StudyDefinition, held: Holding) -> dict[str, str]:
@@ -217,13 +246,11 @@ def given(definition: StudyDefinition, held: Holding) -> dict[str, str]:
 
 def _number(field: str, text: str, errors: list[FieldError]) -> JsonNumber:
     """A number as people write it: with a point or a comma before decimals."""
-    text = text.replace(" ", "").replace("\N{NO-BREAK SPACE}", "").replace("\N{MINUS SIGN}", "-")
-    if _DECIMAL_COMMA.fullmatch(text):
-        return JsonNumber(text.replace(",", "."))
-    if _AMBIGUOUS_COMMA.fullmatch(text):
+    meant = typed(text, ".")
+    if meant is None:
         reason = "may be thousands or decimals: write it without a comma, or with a point before decimals"
         errors.append(FieldError(field, reason))
-    return JsonNumber(text)
+    return JsonNumber(text if meant is None else meant)
 
 
 def _text(measure: Measure, point: int) -> str:

@@ -23,6 +23,7 @@ def modules() -> list[Path]:
         ("client/dither", "*.py"),
         ("research/dither_research", "*.py"),
         ("client/js/src", "*.ts"),
+        ("client/js/page", "*.ts"),
         ("client/js/example", "*.js"),
     ]
     return [path for part, name in places for path in sorted((ROOT / part).rglob(name))]

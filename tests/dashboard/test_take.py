@@ -9,6 +9,7 @@ from typing import Any
 import asyncpg
 import httpx
 import pytest
+from dither.device.shapes import HALF, duchi_reach
 
 from app.dashboard.pages.take import SAYS
 from app.web.visitors import OF_AN_ADDRESS
@@ -295,21 +296,54 @@ async def test_a_closed_study_takes_no_answer_and_its_receipts_withdraw(service:
     assert late.json()["code"] == "study_closed"
 
 
-async def test_a_study_of_local_people_sends_them_to_an_app(service: Service):
+async def test_a_study_of_local_people_takes_a_report_and_no_value(service: Service):
     study = await service.study(trust=["local"], **RANGE)
     (path,) = await links(service, study)
     page = await opened(service, path)
-    assert "answer in the app" in text_of(page.text)
-    assert "<form" not in page.text
-    assert (await send(service, path, {**STRONG, "value": "5"})).status_code == 422
+    assert "your own device, before it is sent" in text_of(page.text)
+    form = {"trust": "local", "epsilon": "0.5", "key": hidden(page.text, "key")}
+    for wrong in (STRONG, {**form, "value": "5"}, form, {**form, "report": "a lot"}):
+        assert (await send(service, path, {"value": "5", **wrong})).status_code == 422
+    assert not await held(service, study)
+    report = {**form, "report": str(2**30 // 3)}
+    sent = await send(service, path, report)
+    assert sent.status_code == 422, "no report of this epsilon"
+    assert f'data-refused="{form["key"]}"' in sent.text
+    sent = await send(service, path, {**report, "report": str(HALF - duchi_reach(500_000))})
+    assert sent.status_code == 200, text_of(sent.text)
+    assert f'data-held="{form["key"]}"' in sent.text
+    assert "the true one never left it" in text_of(sent.text)
+    assert "cannot be changed" in text_of(sent.text)
+    assert "/take/receipt/change" not in sent.text
+    (row,) = await held(service, study)
+    assert row["trust"] == "local"
 
 
-async def test_a_page_that_cannot_add_noise_on_the_device_says_so(service: Service):
-    for trust, says in ((["central", "local"], True), (["central", "public"], False)):
-        (path,) = await links(service, await service.study(trust=trust, **RANGE))
-        page = (await opened(service, path)).text
-        assert ("answer in an app instead" in text_of(page)) is says
-        assert 'value="local"' not in page
+@pytest.mark.parametrize(
+    ("trust", "wish", "scripts"),
+    [
+        (["central", "local"], {}, True),
+        (["central", "public"], {}, False),
+        (["local"], {"dimension": 2}, False),
+        (["local"], {"epsilon": {"min": 1.2341, "max": 1.2349}}, False),
+    ],
+)
+async def test_a_page_offers_noise_of_the_device_where_its_script_can_add_it(
+    service: Service, trust: list[str], wish: dict[str, Any], scripts: bool
+):
+    (path,) = await links(service, await service.study(trust=trust, **(RANGE | wish)))
+    page = (await opened(service, path)).text
+    assert ('value="local" required disabled' in page) is scripts
+    assert ("data-study=" in page) is scripts
+    says = "this browser has not all of them" if scripts else "answer in the app"
+    assert (says in text_of(page)) is ("local" in trust)
+
+
+async def test_the_steps_of_a_study_with_reports_are_epsilons_that_a_report_may_have(service: Service):
+    study = await service.study(trust=["central", "local"], epsilon={"min": 0.12345, "max": 2.34567})
+    (path,) = await links(service, study)
+    shown = re.findall(r'name="epsilon" value="([^"]+)"', (await opened(service, path)).text)
+    assert shown == ["0.124", "0.538", "2.34"]
 
 
 async def test_forms_of_other_sites_are_refused(service: Service):

@@ -1,5 +1,6 @@
-"""The style sheet, the script and the picture; and how a page serves files."""
+"""Style sheets, scripts and pictures; and how a page serves files."""
 
+import hashlib
 from collections.abc import Callable
 from functools import cache
 
@@ -13,7 +14,11 @@ from app.dashboard.routing import Page, PageRoute
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
-def file_page(read: Callable[[str], bytes | None]) -> Page:
+HOUR = "public, max-age=3600"
+FOREVER = "public, max-age=31536000, immutable"
+
+
+def file_page(read: Callable[[str], bytes | None], cached: str = HOUR) -> Page:
     """The page that serves what `read` returns for the name in the path; None where there is no such file."""
 
     async def show(request: PageRequest) -> Response:
@@ -22,7 +27,7 @@ def file_page(read: Callable[[str], bytes | None]) -> Page:
         if content is None:
             raise NotFound("There is no such file.")
         media_type = TYPES[name[name.rindex(".") :]]
-        return Response(content, media_type=media_type, headers={"Cache-Control": "public, max-age=3600"})
+        return Response(content, media_type=media_type, headers={"Cache-Control": cached})
 
     return show
 
@@ -33,4 +38,26 @@ def files() -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (HERE / "static").iterdir() if path.suffix in TYPES}
 
 
-ROUTES = (PageRoute("/dashboard/static/{name}", file_page(lambda name: files().get(name))),)
+@cache
+def device_files() -> dict[str, bytes]:
+    """The modules that add noise on a person's own device, built from `client/js`, by their addresses.
+
+    An address holds the digest of all of them, so that no browser ever mixes two versions.
+    """
+    folder = HERE / "static" / "device"
+    found = {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*.js"))}
+    digest = hashlib.sha256(b"\0".join(part for name in found for part in (name.encode(), found[name])))
+    return {f"{digest.hexdigest()[:32]}/{name}": content for name, content in found.items()}
+
+
+def device_script() -> str:
+    """The address of the module that a page loads, below those of all static files."""
+    return "device/" + next(name for name in device_files() if name.endswith("/page/answer.js"))
+
+
+ROUTES = (
+    PageRoute(
+        "/dashboard/static/device/{name:path}", file_page(lambda name: device_files().get(name), FOREVER)
+    ),
+    PageRoute("/dashboard/static/{name}", file_page(lambda name: files().get(name))),
+)

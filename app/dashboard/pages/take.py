@@ -24,14 +24,16 @@ from app.core.errors import (
     StudyClosed,
 )
 from app.core.invitation import InvitationKind, Link
-from app.core.study import Relation, Study, StudyState
+from app.core.study import Relation, Study, StudyState, Trust
 from app.dashboard import answer_form
+from app.dashboard.pages.assets import device_script
 from app.dashboard.rendering import PageResponse, render
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import PageRoute
 from app.services.admin.invitations import FULL
 from app.services.admin.tokens import new_secret
 from app.web.documents.invitation import RECEIPT_PATH
+from app.web.documents.study_out import StudyOut
 from app.web.problems import kind_of
 from app.web.rate import RateLimited
 
@@ -98,7 +100,7 @@ class TakeRoute(PageRoute):
         title, advice = next(
             (SAYS[kind] for kind in type(error).__mro__ if kind in SAYS), (kind_of(error).title, error.detail)
         )
-        response = render(call, "take_refused.html", status=kind_of(error).status, title=title, advice=advice)
+        response = _page(call, "take_refused.html", status=kind_of(error).status, title=title, advice=advice)
         if isinstance(error, RateLimited):
             response.headers["Retry-After"] = str(error.retry_after)
         return response
@@ -135,7 +137,7 @@ async def answer(request: PageRequest) -> Response:
 
 async def show_entrance(request: PageRequest) -> Response:
     """Ask for a receipt: the script of the page fills in what stands behind # in the address."""
-    return render(request, "take_receipt_entrance.html")
+    return _page(request, "take_receipt_entrance.html")
 
 
 async def show_receipt(request: PageRequest) -> Response:
@@ -165,6 +167,10 @@ async def withdraw(request: PageRequest) -> Response:
     return await _receipt(request, receipt, "withdrawn")
 
 
+def _page(request: PageRequest, template: str, **values: Any) -> PageResponse:
+    return render(request, template, device=device_script(), **values)
+
+
 async def _linked(request: PageRequest) -> tuple[Link, Study]:
     link = await request.api.services.invitations.find(request.path_params["code"])
     return link, await request.study(link.invitation.study, fresh=True)
@@ -177,12 +183,16 @@ def _form(
     secret = study.definition.relation is Relation.ADD_REMOVE_ONE
     # Where presence is secret, equal bytes for every link: there the script of the page makes the key.
     key = request.fields.get("key") or ("" if secret else new_secret())
-    return render(
+    reports = answer_form.takes_reports(study.definition)
+    return _page(
         request,
         "take.html",
         status=200 if refusal is None else kind_of(refusal).status,
         is_open=link.invitation.kind is InvitationKind.OPEN,
         key=key,
+        reports=reports,
+        document=StudyOut.model_validate(study).model_dump_json() if reports else "",
+        first=True,
         **_asked(study, request.fields, refusal),
     )
 
@@ -200,13 +210,17 @@ async def _receipt(
     fields = request.fields if refusal is not None else {**given, "trust": held.trust.value}
     root = request.scope.get("root_path", "")
     base = request.known_url if request.known_url is not None else root
-    return render(
+    return _page(
         request,
         "take_receipt.html",
         status=200 if refusal is None else kind_of(refusal).status,
         receipt=receipt,
         address=f"{base}{RECEIPT_PATH}#{receipt}",
         done=done,
+        # Where this page answers a form of a link, its script learns that the form has arrived.
+        held_key=request.fields.get("key", ""),
+        reports=False,
+        first=False,
         held=held,
         given=given,
         line=next(iter(statement.studies), None),
@@ -233,7 +247,9 @@ def _asked(
         "trusted": [one.value for one in tags],
         "steps": steps,
         "chosen": chosen,
-        "tag": tag if tag in [one.value for one in tags] else next((one.value for one in tags), ""),
+        "tag": tag
+        if tag in [*(one.value for one in tags), Trust.LOCAL.value]
+        else next((one.value for one in tags), ""),
         "fields": fields,
         "refused": "" if refusal is None else _why(refusal),
         "wrong": _reasons(named),

@@ -210,7 +210,17 @@ export function given(memory: Memory, subject: string): bigint {
   return [...contributions, ...sessions].reduce((sum, counted) => sum + counted, 0n);
 }
 
-function draw({ answers, delta }: Order, epsilon: bigint, taken: bigint): bigint | Reports {
+/**
+ * Draw what is reported in place of some answers.
+ *
+ * @param epsilon What the report is randomized with [micro-epsilon].
+ * @param taken What the service takes it to be randomized with [micro-epsilon].
+ */
+export function draw(
+  { answers, delta }: Pick<Order, "answers" | "delta">,
+  epsilon: bigint,
+  taken: bigint,
+): bigint | Reports {
   const [{ mechanism }] = answers;
   const own = worth(mechanism, epsilon, delta);
   if (own === 0n) {

@@ -84,40 +84,31 @@ export function makeKey(): Promise<CryptoKey> {
   return crypto.subtle.generateKey({ name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
 }
 
-/** The ledger in the browser's IndexedDB, one for each service and origin. */
-export class BrowserLedger implements Ledger {
+/** Records in the browser's IndexedDB. */
+export class Records {
+  /**
+   * @param database Its name.
+   * @param stores What it holds: each a record for each key.
+   */
   constructor(
-    private readonly service: string,
-    private readonly database = "dither",
+    private readonly database: string,
+    private readonly stores: readonly string[],
   ) {}
 
-  async key(): Promise<CryptoKey> {
-    const fresh = await makeKey(); // not inside the transaction, which would not wait for it
-    return this.run("keys", (found: CryptoKey | undefined) => [found ?? fresh, found ?? fresh]);
-  }
-
-  transact<T>(decide: (memory: Memory) => T): Promise<T> {
-    return this.run("memory", (found: Memory | undefined) => {
-      const memory = found ?? emptyMemory();
-      if (memory.version !== 1) throw new LedgerError("the ledger was written by another version of this client");
-      return [memory, decide(memory)];
-    });
-  }
-
-  /** Read the record of this service, have it changed, write it, and wait until it is on the disk. */
-  private async run<R, T>(name: string, change: (record: R | undefined) => [R, T]): Promise<T> {
+  /** Read a record, have it changed, write it, and wait until it is on the disk. Where `change` throws, nothing is kept. */
+  async change<R, T>(name: string, key: string, change: (record: R | undefined) => [R, T]): Promise<T> {
     const database = await this.open();
     try {
       return await new Promise<T>((resolve, reject) => {
         const transaction = database.transaction(name, "readwrite", { durability: "strict" });
         const store = transaction.objectStore(name);
-        const read = store.get(this.service) as IDBRequest<R | undefined>;
+        const read = store.get(key) as IDBRequest<R | undefined>;
         let outcome: { value: T } | undefined;
         let refusal: unknown;
         read.onsuccess = () => {
           try {
             const [record, value] = change(read.result);
-            store.put(record, this.service);
+            store.put(record, key);
             outcome = { value };
           } catch (fault) {
             refusal = fault;
@@ -136,11 +127,35 @@ export class BrowserLedger implements Ledger {
     return new Promise((resolve, reject) => {
       const request = indexedDB.open(this.database, 1);
       request.onupgradeneeded = () => {
-        request.result.createObjectStore("keys");
-        request.result.createObjectStore("memory");
+        for (const name of this.stores) request.result.createObjectStore(name);
       };
       request.onsuccess = () => resolve(request.result);
       request.onerror = () => reject(unusable(request.error));
+    });
+  }
+}
+
+/** The ledger in the browser's IndexedDB, one for each service and origin. */
+export class BrowserLedger implements Ledger {
+  private readonly records: Records;
+
+  constructor(
+    private readonly service: string,
+    database = "dither",
+  ) {
+    this.records = new Records(database, ["keys", "memory"]);
+  }
+
+  async key(): Promise<CryptoKey> {
+    const fresh = await makeKey(); // not inside the transaction, which would not wait for it
+    return this.records.change("keys", this.service, (found: CryptoKey | undefined) => [found ?? fresh, found ?? fresh]);
+  }
+
+  transact<T>(decide: (memory: Memory) => T): Promise<T> {
+    return this.records.change("memory", this.service, (found: Memory | undefined) => {
+      const memory = found ?? emptyMemory();
+      if (memory.version !== 1) throw new LedgerError("the ledger was written by another version of this client");
+      return [memory, decide(memory)];
     });
   }
 }
