@@ -30,9 +30,13 @@ pytestmark = pytest.mark.statistical
 
 EPSILON = 1_000_000
 DELTA = 10**6
-MISSED = 0.12
-"""What an honest audit of epsilon = 1 may miss at this sample size: events of probability 0.1 and more have a
-relative standard error of 2 %, twice, and the bound stands 4.9 of them off."""
+MISSED = 0.2
+"""What an honest audit of epsilon = 1 may miss. Events of probability 0.1 and more have a relative standard
+error of 2 %, twice, and the bound stands 4.9 of them off: it misses 0.07 to 0.11 and varies by 0.007 to
+0.015, so that 0.2 is six standard deviations away. Each floor below is that far from what 8 to 60 audits on
+fresh entropy found."""
+MANY = 4 * SAMPLE_SIZE
+"""Draws of the audits that are drawn in columns."""
 
 
 @pytest.fixture
@@ -49,7 +53,7 @@ def binned(values, width, most=40):
 
 def laplace_audit(source, scale, move):
     noise = DiscreteLaplace(scales=(scale,))
-    first, second = (source.draws(noise, SAMPLE_SIZE)[:, 0] for _ in range(2))
+    first, second = (source.draws(noise, MANY)[:, 0] for _ in range(2))
     return audited_epsilon(binned(first, GRID_SIZE // 4), binned(second + move, GRID_SIZE // 4)).epsilon
 
 
@@ -69,7 +73,7 @@ def test_control_a_missing_clamp_is_caught(source):
 
 def gaussian_audit(source, sigma, move):
     noise = DiscreteGaussian(sigmas=(sigma,))
-    first, second = (source.draws(noise, SAMPLE_SIZE)[:, 0] for _ in range(2))
+    first, second = (source.draws(noise, MANY)[:, 0] for _ in range(2))
     bins = binned(first, GRID_SIZE // 2), binned(second + move, GRID_SIZE // 2)
     return audited_epsilon(*bins, delta=DELTA / 1e12).epsilon
 
@@ -77,7 +81,7 @@ def gaussian_audit(source, sigma, move):
 def test_gaussian_noise_shows_no_more_than_it_costs(source):
     sigma = float(gaussian_sigma(micro_mu2(EPSILON, DELTA)))
     found = gaussian_audit(source, sigma, GRID_SIZE)
-    assert 0.15 < found <= 1  # its loss is largest far out, where hardly any draw falls
+    assert 0.1 < found <= 1  # its loss is largest far out, where hardly any draw falls
 
 
 def test_control_a_quarter_of_the_gaussian_noise_is_caught(source):
@@ -235,7 +239,7 @@ def report_audit(source, mechanism, epsilon, points=(0, GRID_SIZE)):
 @pytest.mark.parametrize("mechanism", LocalMechanism)
 def test_local_reports_show_no_more_than_they_cost(source, mechanism):
     found = report_audit(source, mechanism, EPSILON)
-    assert (0.15 if mechanism == "gaussian" else 0.8) < found <= 1
+    assert (0.02 if mechanism == "gaussian" else 0.65) < found <= 1
 
 
 @pytest.mark.parametrize("mechanism", [name for name in LocalMechanism if name != "gaussian"])
