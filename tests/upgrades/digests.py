@@ -173,7 +173,7 @@ def found() -> Iterator[dict[str, Any]]:
                 shape = ShapeRequest.of(study, ask).question
                 shown |= {"digest": shape.digest.hex(), "family": shape.by_parts.family.hex()}
             else:
-                mean = ReleaseRequest.of(study, ask, asker=None).resolved
+                mean = ReleaseRequest.of(study, ask, asker=None).question
                 shown |= {"digest": mean.digest.hex(), "family": mean.by_parts.family.hex()}
                 shown["combined"] = mean.combined().family.hex()
             yield json.loads(json.dumps(shown))

@@ -13,7 +13,7 @@ from app.core.piece import Taken
 from app.core.release import Draft, Facts
 from app.services.shapes.shape_kinds import AnyPlan
 from app.services.shapes.shape_plans import LOCAL, SMALL
-from app.services.shapes.shape_request import ShapeRequest, assumption
+from app.services.shapes.shape_request import ShapeRequest
 from app.services.shapes.shape_steps import ShapeStep
 from app.services.statistics.planning import NOT_REPORTED, in_units
 
@@ -61,7 +61,7 @@ def drafted(
     }
     if question.level is not None:
         document |= question.level.document(answer)
-    if (assumed := assumption(study.definition, question)) is not None:
+    if (assumed := question.assumption(study.definition)) is not None:
         document["assumption"] = assumed
     if request.compares:
         reasons = {

@@ -1,7 +1,7 @@
 """What an analyst asks of the distribution of the values: equal questions have equal digests."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from app.core.errors import FieldError, InvalidRequest
 from app.core.grid import GRID_SIZE
 from app.core.release import Asked
 from app.core.study import NO_SIZE, NOT_OF_CHOICES, Relation, StudyDefinition
+from app.core.study import assumption as of_mean
 from app.estimators.found_range import FoundRange, ladder
 from app.estimators.registry import AUTO
 from app.services.shapes.shape_parameters import (
@@ -82,6 +83,8 @@ OF_A_DESCRIPTION = 6
 
 SPREAD = "spread"
 
+_MOVED = ", in the part of it that is found, all values moved into it"
+
 _PHRASES = {MEAN: f"a {MEAN} over a range that is found", SHARES: "shares of choices"}
 
 _OF_ALL = {
@@ -148,17 +151,24 @@ class ShapeQuestion(AnyQuestion):
         """add_remove_one: the number of people to predict for; None where nothing is known of it."""
         return self.expected_size if self.level is None else self.level.size or self.expected_size
 
-    def at(self, share: int) -> "ShapeQuestion":
-        """The question for another share [ppm]; in a count people pay alike."""
-        alike = self.weighs_alike and self.epsilon is None and self.level is not None
-        return replace(
-            self, share=share, cap=share_of(self.level.floor, share) if alike and self.level else self.cap
-        )
-
     @property
     def weighs_alike(self) -> bool:
         """In a count each person is one."""
         return self.estimator == COUNT
+
+    def assumption(self, study: StudyDefinition) -> str | None:
+        """See `AnyQuestion`. A tilt is a part of all people; of a mean it is a part of the study's range."""
+        tilt = self.assumed(study)
+        if self.estimator == COUNT:
+            return None
+        if self.estimator == FOUND_RANGE:
+            return of_mean(tilt) + (_MOVED if 0 < tilt < MICRO else "")
+        if self.estimator == COORDINATES:
+            return of_mean(tilt) + (" in each coordinate" if tilt < MICRO else "")
+        of_shares = _of_shares(tilt)
+        # Of a description both are assumed, the one of the mean and the one of the quartiles.
+        both = f"{of_mean(tilt)}, and {of_shares.removeprefix('holds ')}"
+        return both if self.estimator == DESCRIBE else of_shares
 
     @property
     def digest(self) -> bytes:
@@ -352,4 +362,15 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         spread=vectors and secret and ask.statistic in (VARIANCE, SD),
         needs=ask.needs,
         public=estimator == COUNT and not secret,
+    )
+
+
+def _of_shares(tilt: int) -> str:
+    if tilt >= MICRO:
+        return "holds however privacy and values go together"
+    if tilt == 0:
+        return "holds if the values of those who ask for little privacy are distributed as the others'"
+    return (
+        "holds if the values of those who ask for little privacy differ from the others' in at most "
+        f"{tilt / 10_000:g} % of them"
     )

@@ -1,29 +1,24 @@
-"""A request for a distribution, or what needs one: what stands for it, what a new answer is compared with."""
+"""A request for a distribution, or what needs one: what stands for it, and what it is planned from."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from uuid import UUID
+from typing import Self
 
 from app.core.cohort import Cohort
-from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
-from app.core.piece import LastStep, Piece
-from app.core.quota import QuotaUse
 from app.core.release import Facts, StoredRelease
 from app.core.session import SessionProtocol
-from app.core.study import Relation, Study, StudyDefinition
-from app.core.study import assumption as of_mean
-from app.estimators.interface import NotApplicable
-from app.services.replies import Idempotency
+from app.core.study import StudyDefinition
+from app.estimators.interface import Accuracy, NotApplicable
 from app.services.shapes import shape_kinds, shape_told
 from app.services.shapes.coordinates import CoordinatesPlan
+from app.services.shapes.counts import CountPlan
 from app.services.shapes.found_plans import FoundPlan
 from app.services.shapes.shape_kinds import AnyPlan
 from app.services.shapes.shape_labels import LabelsPlan
 from app.services.shapes.shape_questions import (
     COORDINATES,
-    COUNT,
     DESCRIBE,
     FOUND_RANGE,
     HISTOGRAM,
@@ -33,91 +28,40 @@ from app.services.shapes.shape_questions import (
     resolve,
 )
 from app.services.shapes.shape_steps import ShapeStep, plan_step
-from app.services.statistics import gain, measured, says_nothing
-from app.services.statistics.levels import Numbered
+from app.services.statistics import measured
+from app.services.statistics.any_request import AnyRequest, AnySituation
+from app.services.statistics.asked_accuracy import Readable
 from app.services.statistics.questions import Ask, among
-from app.services.statistics.release_request import multiplied, numbered
+from app.services.statistics.reading import Reading
 from app.services.work import run
 from app.sessions.documents import from_document
 from app.sessions.search import Search
 from app.sessions.searched import Searched
-from app.store import pieces, sessions
 from app.store import releases as store
+from app.store import sessions
 from app.store.database import Connection
 
-WHOLE = 1.0
-"""Widths of intervals are parts of all people, or of a range that is found; those of means are in the data's
-unit."""
-
-
-_MOVED = ", in the part of it that is found, all values moved into it"
+Made = ShapeStep | AnyPlan
+"""An answer that can be made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShapeRequest:
-    """One request for an answer; as `app.services.statistics.release_request.ReleaseRequest`.
+class ShapeRequest(AnyRequest):
+    """One request for an answer about the distribution of the values, or what needs it."""
 
-    Attributes:
-        had: What its question has used [ppm]: of the asker's quota it takes the rest.
-        statistic: What is to be read off the answer.
-        published: add_remove_one: noisy numbers of the people it is about, the newest first.
-    """
-
-    study: Study
     question: ShapeQuestion
-    first: bool
-    least: bool
-    idempotency: Idempotency | None
-    asker: UUID | None
-    allow_worse: bool
-    raises: bool
-    fresh: bool
-    had: int = 0
-    statistic: str = ""
-    published: Sequence[Numbered] = ()
 
-    @classmethod
-    def of(
-        cls,
-        study: Study,
-        ask: Ask,
-        *,
-        asker: UUID | None = None,
-        first: bool = False,
-        idempotency: Idempotency | None = None,
-        allow_worse: bool = False,
-        fresh: bool = False,
-    ) -> "ShapeRequest":
-        """Check a question against its study.
-
-        Raises:
-            InvalidRequest: it is not admissible.
-        """
-        question = resolve(study.definition, ask)
-        return cls(
-            study=replace(study, definition=study.definition.of_measure(question.measure)),
-            question=question,
-            first=first,
-            least=ask.share is not None or ask.epsilon is not None,
-            idempotency=idempotency,
-            asker=asker,
-            allow_worse=allow_worse,
-            raises=ask.share is None,
-            fresh=fresh,
-            statistic=ask.statistic,
-        )
+    @staticmethod
+    def _resolved(study: StudyDefinition, ask: Ask, *, fresh: bool) -> ShapeQuestion:
+        return resolve(study, ask)
 
     @property
-    def by_steps(self) -> bool:
-        """Whether answers to the question sharpen each other, see `app.services.shapes.shape_steps`."""
-        return (
-            self.compares and self.question.estimator in (HISTOGRAM, SHARES, COORDINATES) and not self.fresh
-        )
+    def sharpens(self) -> bool:
+        """Whether it is of the kind whose answers can sharpen each other, see `shape_steps`."""
+        return self.compares and self.question.estimator in (HISTOGRAM, SHARES, COORDINATES)
 
-    async def towards(self, connection: Connection) -> "ShapeRequest":
-        """The request for a certain share, or with a number of people to predict for, as means have them.
-
-        Of a mean over a found range with the one that was found last, too.
+    async def towards(self, connection: Connection) -> Self:
+        """As of every request; of a mean over a found range with the one that was found last, too.
 
         Raises:
             InvalidRequest: a new answer would have too many numbers.
@@ -128,58 +72,18 @@ class ShapeRequest:
             found = await store.read_last_range(connection, self.study.id, question.measure)
             expected = None if found is None else _expected(self.study.definition, found)
             question = replace(question, expected=expected)
-        if not self.compares:
-            published = await numbered(connection, self.study, question.where)
-            question = question.leveled(self.study.definition, published)
-            return replace(self, question=question, published=published)
-        if not self.by_steps:
-            return replace(self, question=question)
-        last = await pieces.last_step(connection, self.study.id, self.question.by_parts.family)
-        if last is None:
-            return self
-        if self.raises:
-            question = replace(question, share=min(MICRO, last.share + question.share))
-        return replace(self, question=question, had=last.share)
-
-    def step(
-        self, rows: Sequence[Cohort], kept: Sequence[Piece], before: LastStep | None
-    ) -> ShapeStep | None:
-        """The step that answers the request; None where it is answered with noise of its own."""
-        if not self.by_steps:
-            return None
-        return plan_step(self.study.definition, self.question, rows, kept, before)
-
-    async def kept(self, connection: Connection) -> tuple[LastStep | None, Sequence[Piece]]:
-        """The last step of the question, and its pieces."""
-        if not self.by_steps:
-            return None, ()
-        return await pieces.read_kept(connection, self.study.id, self.question.by_parts.family)
+        return await super(ShapeRequest, replace(self, question=question)).towards(connection)
 
     @property
-    def compares(self) -> bool:
-        """Whether answers are compared: where the number of people is public."""
-        return self.study.definition.relation is Relation.REPLACE_ONE
-
-    @property
-    def use(self) -> QuotaUse | None:
-        """What it takes of its asker's quota: nothing, where it charges no one; None without an asker."""
-        if self.asker is None:
-            return None
-        share = 0 if self.is_public else self.question.share_taken(self.study.definition) - self.had
-        return QuotaUse(token_id=self.asker, share=max(0, share))
+    def widest(self) -> float:
+        """Widths of intervals are parts of all people, or of a range that is found."""
+        return 1.0
 
     async def standing(self, connection: Connection, *, any_share: bool = False) -> StoredRelease | None:
         """The answer that stands for the question, if there is one: of a public number that of now."""
         if not self.compares:
             return await store.latest(connection, self.study.id, self.question.digest)
-        found = await store.standing(
-            connection,
-            self.study.id,
-            self.question.by_parts,
-            width=WHOLE,
-            at_least=self.least and not any_share,
-            as_good=gain.AS_GOOD,
-        )
+        found = await self._stored(connection, any_share=any_share)
         if found is None or not self.is_public:
             return found
         rows = await self.profile(connection)
@@ -199,13 +103,14 @@ class ShapeRequest:
         return self.study.definition.measures.place(measure) if measure else None
 
     @property
-    def of_choice(self) -> bool:
-        """Whether it is about a choice among several measures, which not all local people report."""
-        return bool(self.question.measure and self.question.choices)
+    def measure_summed(self) -> str:
+        """Of which measure people's sums are needed: a choice among several is not reported by all."""
+        question = self.question
+        return question.measure if question.estimator == DESCRIBE or question.choices else ""
 
     async def profile(self, connection: Connection) -> Sequence[Cohort]:
         """The people of whom it asks as they are now, for a plan."""
-        measure = self.question.measure if self.of_choice else ""
+        measure = self.question.measure if self.question.choices else ""
         return self.among(await measured.read_profile(connection, self.study, measure))
 
     def among(self, cohorts: Sequence[Cohort]) -> Sequence[Cohort]:
@@ -224,69 +129,76 @@ class ShapeRequest:
         searches = [from_document(Search, json.loads(record.document)) for record in records]
         return Searched.of(searches, people=answering.people, reporting=answering.reporting)
 
-    async def best(self, connection: Connection, people: int) -> float | None:
-        """The smallest width that a former answer has for these people; None: nothing to compare with."""
-        if not self.compares:
-            return None
-        family = self.question.by_parts.family
-        return await store.best_width(connection, self.study.id, family, people=people, width=WHOLE)
-
-    def check_read(self, made: AnyPlan) -> None:
-        """Refuse an answer off which the statistic cannot be read, before anything is drawn.
+    def check_read(self, made: Made) -> None:
+        """Refuse an answer off which the statistic cannot be read.
 
         Raises:
             NotApplicable: it says nothing of the variance.
         """
-        whole = made.whole if isinstance(made, LabelsPlan) else made
+        whole = whole_of(made)
         if isinstance(whole, CoordinatesPlan) and self.statistic not in whole.statistics:
             raise NotApplicable("It would say nothing of the variance: people offer too little for that.")
 
     def left_out_of(self, facts: Facts) -> int:
-        """None, of an answer that was drawn: local people are left out of most, and no reason to refuse."""
+        """None: local people are left out of most, and no reason to refuse."""
         return 0
 
-    def check(self, people: int, unable: int, width: float, best: float | None) -> None:
-        """Refuse an answer that is no gain, see `gain.check`."""
-        if self.compares and not self.is_public and not self.allow_worse:
-            gain.check(people=people, left_out=unable, width=width, best=best, needed=self.first)
+    def compared(self, made: Made) -> tuple[int, int, float]:
+        """People, those who cannot pay, and the predicted width [part of all that it can be]."""
+        return made.crowd.people, made.crowd.unable, made.interval_width
 
-    def check_told(
-        self,
-        made: AnyPlan | ShapeStep,
-        rows: Sequence[Cohort],
-        searched: Searched | None,
-        kept: Sequence[Piece],
-        before: LastStep | None,
-    ) -> None:
-        """Refuse an answer that will say nothing, before anything is charged; see `says_nothing.check`.
+    def told(self, made: Made) -> float:
+        """What an interval takes up of all that its number can be."""
+        return shape_told.part(self.study.definition, self.question, made)
 
-        Args:
-            made: The answer.
-            rows, searched, kept, before: What it is planned from.
-        """
-        if self.allow_worse:
-            return
-        study, compares = self.study.definition, self.compares
-        here = rows if compares else ()
+    def accuracy(self, made: Made, reading: Reading) -> Accuracy:
+        """Of a mean and what is read off it in the unit of that; of a found range as of the expected one."""
+        study, shown = self.study.definition, whole_of(made)
+        if isinstance(shown, CoordinatesPlan):
+            return Readable(study=study, plan=shown.plan, people=shown.crowd.people).accuracy(reading)
+        if isinstance(shown, FoundPlan):
+            return Readable(study=study, plan=shown.means.plan, people=shown.crowd.people).accuracy(reading)
+        half = shown.half_width if isinstance(shown, CountPlan) and shown.weighing is not None else None
+        return Accuracy(error=made.predicted_error, half_width=half)
 
-        def told(share: int, times: float) -> float:
-            question = self.question.at(share)
-            if not compares:
-                question = question.leveled(study, self.published).of_times(times)
-            people = here if times == 1 else multiplied(here, times)
-            drawn = (kept, before) if times == 1 else ((), None)
-            made = replace(self, question=question).step(people, *drawn)
-            return shape_told.part(
-                study, question, made or shape_kinds.make(study, question, people, searched)
-            )
 
-        says_nothing.check(
-            shape_told.part(study, self.question, made),
-            told,
-            share=self.question.share,
-            people=people_of(here, searched) if compares else self.question.known or 0.0,
-            why=says_nothing.COUNTED if self.question.estimator == COUNT else says_nothing.INTERVAL,
-        )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation(AnySituation[ShapeRequest]):
+    """What an answer is planned from.
+
+    Attributes:
+        searched: What finished searches say.
+    """
+
+    searched: Searched | None
+
+    @classmethod
+    async def read(
+        cls, connection: Connection, request: ShapeRequest, cohorts: Sequence[Cohort], *, epoch: int
+    ) -> "Situation":
+        """Read what else there is, the cohorts that are asked given."""
+        searched = await request.searched(connection)
+        before, kept = await request.kept(connection)
+        now = cls(epoch=epoch, cohorts=cohorts, best=None, pieces=kept, before=before, searched=searched)
+        return replace(now, best=await request.best(connection, now.size))
+
+    @property
+    def size(self) -> int:
+        """All with a live contribution, or an answer that is joined in."""
+        more = 0 if self.searched is None else self.searched.people - self.searched.reporting
+        return sum(row.count for row in self.cohorts) + more
+
+    def made(self, request: ShapeRequest) -> Made:
+        """The answer to a request: a step, or one with noise of its own."""
+        study, question, step = request.study.definition, request.question, None
+        if request.by_steps:
+            step = plan_step(study, question, self.cohorts, self.pieces, self.before)
+        return step or shape_kinds.make(study, question, self.cohorts, self.searched)
+
+
+def whole_of(made: Made) -> AnyPlan:
+    """What answers for all people."""
+    return made.whole if isinstance(made, ShapeStep | LabelsPlan) else made
 
 
 def _expected(study: StudyDefinition, last: StoredRelease) -> ExpectedRange:
@@ -294,42 +206,3 @@ def _expected(study: StudyDefinition, last: StoredRelease) -> ExpectedRange:
     found = json.loads(last.body)["range"]
     part = (found["upper"] - found["lower"]) / float(study.grid.width)
     return ExpectedRange(width=max(1, min(GRID_SIZE, round(part * GRID_SIZE))), release=last.id)
-
-
-def people_of(rows: Sequence[Cohort], searched: Searched | None) -> int:
-    """All with a live contribution, or an answer that is joined in."""
-    more = 0 if searched is None else searched.people - searched.reporting
-    return sum(row.count for row in rows) + more
-
-
-def assumption(study: StudyDefinition, question: ShapeQuestion) -> str | None:
-    """What intervals assume of people, in words; None of a count, where a tilt has no place.
-
-    A tilt is a part of all people; of a mean it is a part of the study's range. Where their number is secret
-    and all weigh the same, nothing is assumed.
-    """
-    if question.estimator == COUNT:
-        return None
-    tilt = question.assumed(study)
-    if question.estimator == FOUND_RANGE:
-        return of_mean(tilt) + (_MOVED if 0 < tilt < MICRO else "")
-    if question.estimator == COORDINATES:
-        return of_mean(tilt) + (" in each coordinate" if tilt < MICRO else "")
-    of_shares = _of_shares(tilt)
-    # Of a description both are assumed, the one of the mean and the one of the quartiles.
-    return (
-        f"{of_mean(tilt)}, and {of_shares.removeprefix('holds ')}"
-        if question.estimator == DESCRIBE
-        else of_shares
-    )
-
-
-def _of_shares(tilt: int) -> str:
-    if tilt >= MICRO:
-        return "holds however privacy and values go together"
-    if tilt == 0:
-        return "holds if the values of those who ask for little privacy are distributed as the others'"
-    return (
-        "holds if the values of those who ask for little privacy differ from the others' in at most "
-        f"{tilt / 10_000:g} % of them"
-    )

@@ -19,7 +19,6 @@ clips values at ends that are drawn: there is no noise that could be lowered lat
 own each time, and so have covariances.
 """
 
-import json
 import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -70,16 +69,11 @@ class ShapeStep(PieceStep):
         crowd: All people.
         whole: Reads the pieces.
         labels: Of a question by an attribute, each with the pieces that it reads, and what reads them.
-        had_by_all: What all who are charged had given the question before [ppm].
-        most, most_in_all: The largest charge to a person by it, and by all steps [the study's currency].
     """
 
     crowd: ShapeCrowd
     whole: Reader
     labels: tuple["LabelPieces", ...]
-    most: int
-    most_in_all: int
-    had_by_all: int
 
     @property
     def predicted_error(self) -> float:
@@ -90,11 +84,6 @@ class ShapeStep(PieceStep):
     def interval_width(self) -> float:
         """Predicted width of an interval, as a part of all people; of each coordinate of the range."""
         return self.whole.interval_width
-
-    @property
-    def share_before(self) -> int:
-        """What the question had used [ppm]."""
-        return 0 if self.before is None else self.before.share
 
     def take(self, counts: Mapping[int, Sequence[int]]) -> tuple[dict[str, object], str, Taken]:
         """Draw the noise and read the answer. Draws entropy; what it returns is not published yet.
@@ -116,8 +105,7 @@ class ShapeStep(PieceStep):
             return sums
 
         pieces, taken = self.draw(exact)
-        noise = {"mechanism": self.noise.mechanism, "pieces": [piece.sealed() for piece in taken.changed]}
-        return self._read(pieces, counts), json.dumps(noise, allow_nan=False), taken
+        return self._read(pieces, counts), self.noise_json(taken), taken
 
     def _read(self, pieces: Sequence[Piece], counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
         """What all pieces say; of a question by an attribute, those of each label besides."""
@@ -206,9 +194,6 @@ def plan_step(
         whole = planner.reading(here, replace(everyone, crowd=crowd), kept)
     # 3. What that charges.
     charges = ledger.charges(kept, finer)
-    costs = dict(zip(charges.column("cohort_id"), charges.column("epsilon"), strict=True))
-    totals = [ledger.paid.get(cohort, 0) + cost for cohort, cost in costs.items()]
-    had = 0 if before is None or not ledger.paid.keys() >= costs.keys() else before.share
     silent = {cohort.id for cohort in here if cohort.trust is Trust.LOCAL} - crowd.reported()
     return ShapeStep(
         crowd=crowd,
@@ -222,9 +207,7 @@ def plan_step(
         closed=ledger.closed & _numbers(kept),
         used=[one for one in ledger.used(kept, finer, charges) if one.cohort_id not in silent],
         charges=charges,
-        most=max(costs.values(), default=0),
-        most_in_all=max(*totals, *ledger.paid.values(), 0),
-        had_by_all=had,
+        paid=ledger.paid,
     )
 
 

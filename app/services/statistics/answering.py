@@ -7,65 +7,28 @@ members that were counted and can pay, that no other answer was quicker, and tha
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, TypeVar
 from uuid import UUID
 
 from app.core.clock import Clock
 from app.core.errors import InternalFault, PrivacyRefusal, ServiceError, Unavailable
-from app.core.quota import QuotaExhausted, QuotaUse
-from app.core.release import Draft, Facts, StoredRelease
+from app.core.quota import QuotaExhausted
+from app.core.release import Draft, StoredRelease
 from app.core.study import Study
 from app.estimators.interface import NotApplicable
+from app.services import work
 from app.services.observer import Observer
 from app.services.replies import Idempotency, Replies
+from app.services.statistics.any_request import AnyRequest, AnySituation, Asked
+from app.services.statistics.piece_ledger import PieceStep
 from app.services.statistics.publishing import persist, published, replayed, standing
 from app.services.statistics.questions import Ask
 from app.store import cohorts, combined, pieces, quotas
 from app.store import releases as store
 from app.store.database import Connection, Database, Run
 
-
-class Request(Protocol):
-    """One request for an answer."""
-
-    @property
-    def study(self) -> Study:
-        """Whom it asks; of one of several measures, the study of that one."""
-
-    @property
-    def first(self) -> bool:
-        """Whether an answer that stands will do."""
-
-    @property
-    def idempotency(self) -> Idempotency | None:
-        """The client's key for it."""
-
-    @property
-    def use(self) -> QuotaUse | None:
-        """What it takes of its asker's quota."""
-
-    @property
-    def compares(self) -> bool:
-        """Whether answers are compared: where the number of people is public."""
-
-    async def standing(self, connection: Connection, *, any_share: bool = False) -> StoredRelease | None:
-        """The answer that stands for the question, if there is one."""
-
-    async def towards(self, connection: Connection) -> Self:
-        """The request for a certain share."""
-
-    async def best(self, connection: Connection, people: int) -> float | None:
-        """The smallest width that a former answer has for these people; None: nothing to compare with."""
-
-    def left_out_of(self, facts: Facts) -> int:
-        """Those of whom `check` asks whether they are too many, of an answer that was drawn."""
-
-    def check(self, people: int, left_out: int, width: float, best: float | None, /) -> None:
-        """Refuse an answer that is no gain."""
-
-
-Asked = TypeVar("Asked", bound=Request)
+Now = TypeVar("Now", bound=AnySituation[Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +39,7 @@ class Answer:
     new_contributions: bool | None
 
 
-class Answering(ABC, Generic[Asked]):
+class Answering(ABC, Generic[Asked, Now]):
     """Answers questions of one kind.
 
     Attributes:
@@ -228,7 +191,6 @@ class Answering(ABC, Generic[Asked]):
             return await standing(run, self._replies, request.study, drafted, request.idempotency)
         return await self._publish(run, *drafted)
 
-    @abstractmethod
     async def _draft(self, run: Run, request: Asked) -> tuple[Draft, Asked] | UUID:
         """Plan and answer from the cohorts as they stand; nothing of it is published yet.
 
@@ -236,6 +198,24 @@ class Answering(ABC, Generic[Asked]):
             The answer, and the request with what the answer takes of the asker's quota; or the id of the
             release for which all people have given the share that is asked for.
         """
+        now: Now = await run("release.cohorts", lambda connection: self._read(connection, request))
+        with self._observer.step("plan"):
+            made = await work.run(now.made, request)
+        if isinstance(made, PieceStep) and not made.finer and now.before and now.before.epoch == now.epoch:
+            return now.before.release
+        request.check_read(made)
+        request.check(*request.compared(made), now.best)
+        await work.run(request.check_told, now, made)
+        had = made.had_by_all if isinstance(made, PieceStep) else 0
+        return await self._drawn(run, request, now, made), replace(request, had=had)
+
+    @abstractmethod
+    async def _read(self, connection: Connection, request: Asked) -> Now:
+        """What an answer is planned from."""
+
+    @abstractmethod
+    async def _drawn(self, run: Run, request: Asked, now: Now, made: Any) -> Draft:
+        """The answer that was planned, with its noise. Draws entropy; nothing of it is published yet."""
 
     async def _publish(self, run: Run, draft: Draft, request: Asked) -> StoredRelease:
         """Charge for a draft and store it, unless something stands in its place: that is returned then."""
@@ -281,6 +261,6 @@ class Answering(ABC, Generic[Asked]):
         return None if reply is None else await replayed(connection, reply)
 
 
-async def _check_quota(connection: Connection, request: Request) -> None:
+async def _check_quota(connection: Connection, request: AnyRequest) -> None:
     if request.use is not None:
         await quotas.check(connection, request.use.token_id, request.study.id, request.use.share)

@@ -53,6 +53,11 @@ class AnyQuestion:
             return self.expected_size
         return level.size * level.most / level.least
 
+    def at(self, share: int) -> Self:
+        """The question for another share [ppm]; where people weigh alike, they pay alike."""
+        alike = self.level if self.weighs_alike and self.epsilon is None else None
+        return replace(self, share=share, cap=self.cap if alike is None else share_of(alike.floor, share))
+
     def of_times(self, times: float) -> Self:
         """The question with this many times the people to predict for."""
         size, level = self.expected_size, self.level
@@ -126,6 +131,10 @@ class AnyQuestion:
             equal=self.weighs_alike,
         )
         return replace(self, level=levels.choose_level(study, asked, published, level))
+
+    @abstractmethod
+    def assumption(self, study: StudyDefinition) -> str | None:
+        """What intervals assume of people, in words; None where a tilt has no place."""
 
     @property
     @abstractmethod

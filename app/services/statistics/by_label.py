@@ -85,9 +85,7 @@ def plan_by(
         check_gain(resolved, before, finer, left_out)
         plan = steps.combined(whole, whole.weights, people, read)
     plan = replace(plan, labels=tuple(part.plan for part in parts))
-    return steps.step_of(
-        study, ledger, resolved, whole, before, read, finer, plan, left_out=left_out, parts=tuple(parts)
-    )
+    return steps.step_of(ledger, whole, before, read, finer, plan, left_out=left_out, parts=tuple(parts))
 
 
 def _linear(

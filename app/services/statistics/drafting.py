@@ -1,6 +1,5 @@
 """One estimator's plan as it is shown, and an answer as it is to be published; without the database."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
@@ -18,7 +17,7 @@ from app.services.statistics.asked_accuracy import Readable
 from app.services.statistics.combining import Combination
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.levels import Level
-from app.services.statistics.planning import Price, Turnout
+from app.services.statistics.planning import Alone, Price, Turnout
 from app.services.statistics.questions import MEAN, SD, SUM, VARIANCE, Resolved
 from app.services.statistics.reading import Reading
 from app.services.statistics.steps import Step
@@ -198,15 +197,13 @@ def statistics(study: StudyDefinition, plan: Plan, answered: Question) -> tuple[
 def answer(
     study: Study,
     resolved: Resolved,
-    people: Crowd,
-    question: Question,
-    estimator: Estimator,
-    plan: Plan,
+    made: Alone,
     *,
     epoch: int,
     clock: Clock,
 ) -> Draft:
     """Price, draw, read: an answer with noise of its own. Fails closed: whatever goes wrong, no draft."""
+    people, plan, estimator, question = made.crowd, made.plan, made.estimator, made.question
     charges = planning.charges(plan, people, study.definition)
     values = planning.noisy(plan, people)
     conclusion = plan.conclude(values)
@@ -273,10 +270,9 @@ def next_step(
         share=max(resolved.share, taken.share_before),
         share_before=taken.share_before,
         refines=None if before is None else before.release,
-        most=step.epsilon_max,
-        most_in_all=step.epsilon_max_total,
+        most=step.most,
+        most_in_all=step.most_in_all,
     )
-    noise = {"mechanism": step.noise.mechanism, "pieces": [piece.sealed() for piece in taken.changed]}
     return _draft(
         _Answer(
             study=study,
@@ -290,7 +286,7 @@ def next_step(
         ),
         epoch=epoch,
         clock=clock,
-        noise=json.dumps(noise, allow_nan=False),
+        noise=step.noise_json(taken),
         charges=step.charges,
         used=step.used,
         taken=taken,

@@ -1,5 +1,6 @@
 """What people have paid for a question by its pieces, and can: see `app.services.statistics.steps`."""
 
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from app.core.cohort import Cohort, Cohorts
 from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted, InternalFault
 from app.core.piece import LastStep, Members, Piece, Taken
-from app.core.release import AllUsed, Charge, Charges, Used
+from app.core.release import AllUsed, Charges, Used
 from app.core.study import Trust
 from app.services.statistics.any_question import AnyQuestion
 from app.services.statistics.piece_noise import PieceNoise
@@ -29,6 +30,7 @@ class PieceStep:
         closed: Numbers of the pieces that can be refined no more from now on.
         used: Cohorts whose sums are read.
         charges: In the order of cohorts' ids.
+        paid: What the steps before it have charged each member of a cohort, by its id.
     """
 
     before: LastStep | None
@@ -38,7 +40,35 @@ class PieceStep:
     finer: frozenset[int]
     closed: frozenset[int]
     used: Sequence[Used]
-    charges: Sequence[Charge]
+    charges: Charges
+    paid: Mapping[int, int]
+
+    @property
+    def most(self) -> int:
+        """The largest charge to a person [the study's currency]."""
+        return max(self.charges.column("epsilon"), default=0)
+
+    @property
+    def most_in_all(self) -> int:
+        """The same by all steps of the question."""
+        due = self.charges.rows("cohort_id", "epsilon")
+        totals = [self.paid.get(cohort, 0) + cost for cohort, cost in due]
+        return max((*totals, *self.paid.values()), default=0)
+
+    @property
+    def share_before(self) -> int:
+        """What the question had used [ppm]."""
+        return 0 if self.before is None else self.before.share
+
+    @property
+    def had_by_all(self) -> int:
+        """What all who are charged had given the question before [ppm]."""
+        return self.share_before if self.paid.keys() >= set(self.charges.column("cohort_id")) else 0
+
+    def noise_json(self, taken: Taken) -> str:
+        """The noise that is drawn, for the ledger."""
+        noise = {"mechanism": self.noise.mechanism, "pieces": [piece.sealed() for piece in taken.changed]}
+        return json.dumps(noise, allow_nan=False)
 
     def draw(self, exact: Callable[[Piece], Sequence[int]]) -> tuple[list[Piece], Taken]:
         """Draw the noise of the step. Draws entropy; what it returns is not published yet.

@@ -15,7 +15,7 @@ from app.core.grid import GRID_SIZE
 from app.core.noise import as_document
 from app.core.piece import Piece
 from app.core.release import Charges
-from app.core.study import Currency, Relation, StudyDefinition, Trust, assumption
+from app.core.study import Currency, Relation, StudyDefinition, Trust
 from app.estimators import registry
 from app.estimators.interface import Conclusion, Estimator, NoContributions, NotApplicable, Plan, Question
 from app.estimators.labels_secret import labels_plan
@@ -63,6 +63,31 @@ class Price:
     refines: UUID | None = None
     most: int
     most_in_all: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alone:
+    """An answer with noise of its own that can be made.
+
+    Attributes:
+        estimator, question, plan: What answers, and from what.
+        crowd: Whom it was made for.
+    """
+
+    estimator: Estimator
+    question: Question
+    plan: Plan
+    crowd: Crowd
+
+    @property
+    def people(self) -> int:
+        """All people."""
+        return self.crowd.people
+
+    @property
+    def left_out(self) -> int:
+        """Those who cannot pay."""
+        return self.crowd.left_out
 
 
 def choose(
@@ -218,7 +243,7 @@ def release_body(
     }
     if resolved.level is not None:
         document |= resolved.level.document(document)
-    document["assumption"] = assumption(resolved.assumed(study))
+    document["assumption"] = resolved.assumption(study)
     if conclusion.variance is not None:
         document |= {"variance": asdict(conclusion.variance), "sd": asdict(conclusion.variance.root)}
     document = planned_errors.of_answer(document, plan, float(study.grid.width))

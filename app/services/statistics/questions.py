@@ -7,7 +7,7 @@ from app.core.cohort import Cohort
 from app.core.epsilon import share_of
 from app.core.errors import FieldError, InvalidRequest
 from app.core.release import Asked
-from app.core.study import NO_SIZE, NOT_OF_CHOICES, Relation, StudyDefinition
+from app.core.study import NO_SIZE, NOT_OF_CHOICES, Relation, StudyDefinition, assumption
 from app.estimators import registry
 from app.estimators.hourglass import FLOOR, LEVEL_PARAMETER
 from app.estimators.interface import Question
@@ -90,6 +90,10 @@ class Resolved(AnyQuestion):
     def chooses(self) -> bool:
         """Where an estimator's own parameter says who takes part, all may."""
         return self.level is not None and self.parameters.get(LEVEL_PARAMETER.name, FLOOR) == FLOOR
+
+    def assumption(self, study: StudyDefinition) -> str:
+        """See `AnyQuestion`."""
+        return assumption(self.assumed(study))
 
     @property
     def digest(self) -> bytes:

@@ -14,13 +14,14 @@ from app.services import work
 from app.services.observer import Observer
 from app.services.paging import Page, decode_cursor, page_of
 from app.services.replies import Replies
-from app.services.statistics import combining, combining_secret, drafting, measured, planning
+from app.services.statistics import combining, combining_secret, drafting, measured
 from app.services.statistics.answering import Answering
 from app.services.statistics.drafting import Planned
 from app.services.statistics.questions import Ask, Resolved
 from app.services.statistics.release_plans import plan
-from app.services.statistics.release_request import ReleaseRequest, Situation
+from app.services.statistics.release_request import Made, ReleaseRequest, Situation
 from app.services.statistics.saturation import Saturation
+from app.services.statistics.steps import Step
 from app.store import cohorts, combined, release_lists
 from app.store import releases as store
 from app.store.combined import Sources
@@ -42,7 +43,7 @@ SEVERAL_NUMBERS = ("histogram", "shares", "coordinates", "describe")
 """Estimators whose answers have several numbers for each label."""
 
 
-class Releases(Answering[ReleaseRequest]):
+class Releases(Answering[ReleaseRequest, Situation]):
     """Answers questions for means and what is read off them; reads and lists releases of every kind."""
 
     request_of = ReleaseRequest.of
@@ -172,7 +173,7 @@ class Releases(Answering[ReleaseRequest]):
                 sources, level = combining_secret.chosen(definition, sources)
                 own = await request.about(connection, level)
             situation = await Situation.read(connection, own, rows, epoch=epochs.folded)
-            return situation, sources, own.resolved
+            return situation, sources, own.question
 
         now, sources, resolved = await run("release.sources", body)
 
@@ -191,53 +192,20 @@ class Releases(Answering[ReleaseRequest]):
         # Whichever is best: this request made the combination, or it did not.
         return release if best is None else replace(best, replayed=release.replayed)
 
-    async def _draft(self, run: Run, request: ReleaseRequest) -> tuple[Draft, ReleaseRequest] | UUID:
-        study, resolved = request.study, request.resolved
-        definition = study.definition
+    async def _read(self, connection: Connection, request: ReleaseRequest) -> Situation:
+        epochs = await cohorts.read_epochs(connection, request.study.id)
+        rows = await measured.read_cohorts(connection, request.study, request.question)
+        return await Situation.read(connection, request, rows, epoch=epochs.folded)
 
-        async def body(connection: Connection) -> Situation:
-            epochs = await cohorts.read_epochs(connection, study.id)
-            rows = await measured.read_cohorts(connection, study, resolved)
-            return await Situation.read(connection, request, rows, epoch=epochs.folded)
+    async def _drawn(self, run: Run, request: ReleaseRequest, now: Situation, made: Made) -> Draft:
+        study, resolved = request.study, request.question
 
-        now = await run("release.cohorts", body)
-        with self._observer.step("plan"):
-            step = await work.run(now.step, request) if request.by_steps else None
-        if step is not None:
-            if not step.finer and now.before is not None and now.before.epoch == now.epoch:
-                return now.before.release
-            request.check_labels(step)
-            width = planning.interval_width(definition, step.plan)
-            request.check(step.people, step.left_out, width, now.best)
-            await work.run(request.check_told, now, step.plan)
-            with self._observer.step("draw"):
-                draft = await work.run(
-                    drafting.next_step,
-                    study,
-                    resolved,
-                    step,
-                    now.cohorts,
-                    epoch=now.epoch,
-                    clock=self._clock,
+        def drawn() -> Draft:
+            if isinstance(made, Step):
+                return drafting.next_step(
+                    study, resolved, made, now.cohorts, epoch=now.epoch, clock=self._clock
                 )
-            return draft, replace(request, use=request.use and replace(request.use, share=step.share_used))
-        people, question = now.people, now.question
-        with self._observer.step("plan"):
-            estimator, plan, question = await work.run(
-                planning.choose, definition, people, resolved, question
-            )
-        request.check(people.people, people.left_out, planning.interval_width(definition, plan), now.best)
-        await work.run(request.check_told, now, plan)
+            return drafting.answer(study, resolved, made, epoch=now.epoch, clock=self._clock)
+
         with self._observer.step("draw"):
-            draft = await work.run(
-                drafting.answer,
-                study,
-                resolved,
-                people,
-                question,
-                estimator,
-                plan,
-                epoch=now.epoch,
-                clock=self._clock,
-            )
-        return draft, request
+            return await work.run(drawn)

@@ -102,9 +102,6 @@ class Step(PieceStep):
         estimator, question, plan: What answers, and from what. The plan reads what `take` draws.
         people, left_out: All live contributions, and those who cannot pay their part of this step.
         silent: Those who did not report the measure.
-        epsilon_max, epsilon_max_total: The largest charge of this step, and of all steps of the question to
-            one person [the study's currency].
-        share_used: The largest part of a person's epsilon that it takes [ppm].
         parts: Of a question by an attribute: its labels.
     """
 
@@ -113,9 +110,6 @@ class Step(PieceStep):
     plan: Plan
     people: int
     left_out: int
-    epsilon_max: int
-    epsilon_max_total: int
-    share_used: int
     silent: int
     parts: tuple[Part, ...] = ()
 
@@ -163,7 +157,7 @@ def plan_step(
     finer = ledger.finer | {piece.number for piece in created}
     check_gain(resolved, before, finer, ledger.left_out)
     plan = combined(whole, whole.weights, ledger.cohorts, kept)
-    return step_of(study, ledger, resolved, whole, before, kept, finer, plan, left_out=ledger.left_out)
+    return step_of(ledger, whole, before, kept, finer, plan, left_out=ledger.left_out)
 
 
 def joined(
@@ -202,9 +196,7 @@ def combined(whole: Whole, weights: Sequence[int], cohorts: Cohorts, kept: Seque
 
 
 def step_of(
-    study: StudyDefinition,
     ledger: PieceLedger,
-    resolved: Resolved,
     whole: Whole,
     before: LastStep | None,
     kept: Sequence[Piece],
@@ -216,10 +208,6 @@ def step_of(
 ) -> Step:
     """The step that draws the noise of some pieces and reads all that are kept."""
     charges = ledger.charges(kept, finer)
-    charged, costs = charges.column("cohort_id"), charges.column("epsilon")
-    totals = [ledger.paid.get(cohort, 0) + cost for cohort, cost in zip(charged, costs, strict=True)]
-    fresh = not ledger.paid.keys() >= set(charged)
-    had = 0 if before is None or fresh else before.share
     return Step(
         estimator=whole.estimator,
         question=whole.question,
@@ -232,11 +220,9 @@ def step_of(
         closed=ledger.closed & {piece.number for piece in kept},
         used=ledger.used(kept, finer, charges),
         charges=charges,
+        paid=ledger.paid,
         people=sum(ledger.cohorts.column("count")),
         left_out=left_out,
-        epsilon_max=max(costs, default=0),
-        epsilon_max_total=max((*totals, *ledger.paid.values()), default=0),
-        share_used=max(0, resolved.share_taken(study) - had),
         silent=whole.people.silent,
         parts=parts,
     )

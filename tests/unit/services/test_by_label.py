@@ -57,7 +57,7 @@ def test_fifty_labels_cost_each_person_what_one_mean_costs(estimator: str):
     costs = {charge.cohort_id: charge.epsilon for charge in by.charges}
     assert len(costs) == REGIONS
     assert costs == {charge.cohort_id: charge.epsilon for charge in whole.charges}
-    assert by.epsilon_max == whole.epsilon_max == MICRO // 2
+    assert by.most == whole.most == MICRO // 2
 
 
 def loss(step: Step, label: int, epsilon_place: int, old: int, new: int, cohorts: list[Cohort]) -> float:

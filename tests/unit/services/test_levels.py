@@ -5,7 +5,9 @@ import itertools
 import json
 import math
 from dataclasses import replace
+from datetime import UTC, datetime
 from decimal import Decimal
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -14,13 +16,16 @@ from hypothesis import strategies as st
 from app.core.epsilon import MICRO
 from app.core.errors import InvalidRequest
 from app.core.grid import GRID_SIZE
-from app.core.study import Relation, StudyDefinition, Trust
+from app.core.study import Relation, Study, StudyDefinition, StudyState, Trust
 from app.estimators.deviations import uneven_at_most
 from app.services.shapes import shape_questions
+from app.services.shapes.shape_request import ShapeRequest
 from app.services.statistics import planning
+from app.services.statistics.any_request import AnyRequest
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.levels import Asked, Level, Numbered, choose_level, levels_of
 from app.services.statistics.questions import Ask, resolve
+from app.services.statistics.release_request import ReleaseRequest
 from dither_research.histories import cohort_of
 
 TIERS = tuple(round(one * MICRO) for one in (0.1, 0.25, 0.5, 1, 2, 4))
@@ -37,6 +42,7 @@ STUDY = StudyDefinition(
     default_share=MICRO // 10,
 )
 RANGE = replace(STUDY, epsilons=())
+NOW, ASKER = datetime(2026, 1, 1, tzinfo=UTC), UUID(int=1)
 ASKED = Asked(share=MICRO // 10, cap=None, tilt=1.0)
 
 
@@ -171,6 +177,18 @@ def test_questions_that_exist_keep_their_digests() -> None:
     asked = shape_questions.resolve(STUDY, Ask(statistic="histogram", least_epsilon=MICRO))
     assert asked.digest != shape.digest
     assert resolve(STUDY, Ask(least_epsilon=MICRO)).digest != resolve(STUDY, Ask()).digest
+
+
+@pytest.mark.parametrize("kind", [ReleaseRequest, ShapeRequest])
+def test_of_a_quota_a_cap_takes_what_it_takes_of_those_who_take_part(kind: type[AnyRequest]) -> None:
+    statistic = "mean" if kind is ReleaseRequest else "histogram"
+    ask = Ask(statistic=statistic, share=MICRO, epsilon=TIERS[0])
+    request = kind.of(Study(id=1, definition=STUDY, state=StudyState.OPEN, created_at=NOW), ask, asker=ASKER)
+    for least in (TIERS[0], MICRO):
+        question = request.question.leveled(STUDY, (), Level.of(STUDY, least, 2 * MICRO))
+        use = replace(request, question=question).use
+        assert use is not None
+        assert use.share == TIERS[0] * MICRO // least
 
 
 @pytest.mark.parametrize("least", [MICRO // 20, 5 * MICRO])

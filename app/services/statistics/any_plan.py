@@ -1,0 +1,65 @@
+"""What every plan says: of the question, and of what renews the answer that stands."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from app.core.epsilon import MICRO
+from app.core.errors import PrivacyRefusal, ServiceError
+from app.core.release import StoredRelease
+from app.core.study import Currency
+from app.estimators.interface import NotApplicable
+from app.services.statistics.any_request import AnyRequest, AnySituation
+from app.services.statistics.drafting import Newcomers, Planned, PlannedEstimator
+from app.services.statistics.piece_ledger import PieceStep
+from app.services.statistics.reading import Reading
+
+
+def planned(
+    request: AnyRequest,
+    now: AnySituation[Any],
+    *,
+    stands: StoredRelease | None,
+    free: bool = False,
+    newcomers: Newcomers | None,
+    estimators: Sequence[PlannedEstimator],
+    refusal: ServiceError | None,
+) -> Planned:
+    """The plan of a question. Attributes of `Planned` are taken as they are."""
+    question, study = request.question, request.study.definition
+    return Planned(
+        share=question.share,
+        share_before=now.share_before,
+        tilt=None if question.weighs_alike else round(question.assumed_tilt(study) * MICRO),
+        assumption=question.assumption(study),
+        level=question.level,
+        stands=stands,
+        free=free,
+        newcomers=newcomers,
+        estimators=estimators,
+        refusal=refusal,
+    )
+
+
+def newcomers_of(request: AnyRequest, now: AnySituation[Any], reading: Reading) -> Newcomers | None:
+    """What renews the answer at the share that it has; None where that charges no one or is no gain."""
+    if now.before is None:
+        return None
+    try:
+        step = now.made(request.at(now.before.share))
+    except (NotApplicable, PrivacyRefusal):
+        return None
+    if not isinstance(step, PieceStep) or not step.charges or not request.is_gain(step, now.best):
+        return None
+    study, accuracy = request.study.definition, request.accuracy(step, reading)
+    charged = set(step.charges.column("cohort_id"))
+    *_, width = request.compared(step)
+    return Newcomers(
+        people=sum(cohort.count for cohort in now.cohorts if cohort.id in charged),
+        epsilon_max=study.epsilon(step.most),
+        epsilon_max_total=study.epsilon(step.most_in_all),
+        mu2_max=step.most if study.noise is Currency.GAUSSIAN else None,
+        predicted_error=accuracy.error,
+        half_width=width / 2 if accuracy.half_width is None else accuracy.half_width,
+        population_predicted_error=accuracy.population_error,
+        population_half_width=accuracy.population_half_width,
+    )

@@ -1,0 +1,332 @@
+"""What every request for an answer has: what stands for it, what a new one is compared with, who is asked."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+from typing import Any, Generic, Self, TypeVar
+from uuid import UUID
+
+from app.core.cohort import Cohort
+from app.core.epsilon import MICRO
+from app.core.errors import PrivacyRefusal
+from app.core.piece import LastStep, Piece
+from app.core.quota import QuotaUse
+from app.core.release import Facts, StoredRelease
+from app.core.study import Relation, Study, StudyDefinition
+from app.estimators.interface import Accuracy
+from app.services.replies import Idempotency
+from app.services.statistics import gain, says_nothing
+from app.services.statistics.any_question import AnyQuestion
+from app.services.statistics.levels import Numbered
+from app.services.statistics.questions import Ask
+from app.services.statistics.reading import Reading
+from app.store import pieces
+from app.store import releases as store
+from app.store.database import Connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnyRequest(ABC):
+    """One request for an answer.
+
+    Attributes:
+        study, question: What was asked of which study; of one of several measures, as the study of that one.
+        first: Whether an answer that stands will do.
+        least: Whether it must have taken at least the question's share and cap.
+        raises: Whether it raises the last share of the question, by the study's default.
+        statistic: What is to be read off the answer.
+        asker, idempotency, allow_worse, fresh: As in `Answering.release`.
+        had: What its question has used [ppm]: of the asker's quota it takes the rest.
+        published: add_remove_one: noisy numbers of the people it is about, the newest first.
+    """
+
+    study: Study
+    question: AnyQuestion
+    first: bool
+    least: bool
+    raises: bool
+    statistic: str
+    asker: UUID | None
+    idempotency: Idempotency | None
+    allow_worse: bool
+    fresh: bool
+    had: int = 0
+    published: Sequence[Numbered] = ()
+
+    @classmethod
+    def of(
+        cls,
+        study: Study,
+        ask: Ask,
+        *,
+        asker: UUID | None = None,
+        first: bool = False,
+        idempotency: Idempotency | None = None,
+        allow_worse: bool = False,
+        fresh: bool = False,
+    ) -> Self:
+        """Check a question against its study.
+
+        Raises:
+            InvalidRequest: it is not admissible.
+        """
+        question = cls._resolved(study.definition, ask, fresh=fresh)
+        return cls(
+            study=replace(study, definition=study.definition.of_measure(question.measure)),
+            question=question,
+            first=first,
+            least=ask.share is not None or ask.epsilon is not None,
+            raises=ask.share is None,
+            statistic=ask.statistic,
+            asker=asker,
+            idempotency=idempotency,
+            allow_worse=allow_worse,
+            fresh=fresh,
+        )
+
+    @staticmethod
+    @abstractmethod
+    def _resolved(study: StudyDefinition, ask: Ask, *, fresh: bool) -> Any:
+        """The question with every default filled in, checked."""
+
+    @property
+    def compares(self) -> bool:
+        """Whether answers are compared: where the number of people is public."""
+        return self.study.definition.relation is Relation.REPLACE_ONE
+
+    @property
+    def is_public(self) -> bool:
+        """Whether it asks for what is public: then it charges no one."""
+        return False
+
+    @property
+    def sharpens(self) -> bool:
+        """Whether it is of the kind whose answers can sharpen each other."""
+        return self.compares
+
+    @property
+    def by_steps(self) -> bool:
+        """Whether answers to the question sharpen each other, if it is of the kind that can."""
+        return self.sharpens and not self.fresh
+
+    @property
+    def use(self) -> QuotaUse | None:
+        """What it takes of its asker's quota: nothing, where it charges no one; None without an asker."""
+        if self.asker is None:
+            return None
+        share = 0 if self.is_public else self.question.share_taken(self.study.definition) - self.had
+        return QuotaUse(token_id=self.asker, share=max(0, share))
+
+    async def towards(self, connection: Connection) -> Self:
+        """The request for a certain share, and with what the step to that share takes of the asker's quota.
+
+        What people who came since the last step have not given yet counts when they are charged. Where the
+        number of people is secret, with those who take part chosen, and numbers of people to predict for.
+        """
+        if not self.compares:
+            return await self._leveled(connection)
+        if not self.by_steps:
+            return self
+        last = await pieces.last_step(connection, self.study.id, self.question.by_parts.family)
+        if last is None:
+            return self
+        share = min(MICRO, last.share + self.question.share) if self.raises else self.question.share
+        return replace(self, question=replace(self.question, share=share), had=last.share)
+
+    async def _leveled(self, connection: Connection) -> Self:
+        published = await numbered(connection, self.study, self.question.where)
+        question = self.question.leveled(self.study.definition, published)
+        return replace(self, question=question, published=published)
+
+    def at(self, share: int) -> Self:
+        """The request for another share [ppm]."""
+        question = self.question.at(share)
+        if not self.compares and share != self.question.share:
+            question = question.leveled(self.study.definition, self.published)
+        return replace(self, question=question)
+
+    @property
+    @abstractmethod
+    def widest(self) -> float:
+        """All that an interval can take up, in the unit of the width of those that stand."""
+
+    @abstractmethod
+    async def standing(self, connection: Connection, *, any_share: bool = False) -> StoredRelease | None:
+        """The answer that stands for the question, if there is one."""
+
+    async def _stored(
+        self, connection: Connection, *, any_share: bool, beside: Sequence[bytes] = ()
+    ) -> StoredRelease | None:
+        """The best answer that stands, where they are compared; among those that are kept `beside`, too."""
+        return await store.standing(
+            connection,
+            self.study.id,
+            self.question.by_parts,
+            beside=beside,
+            width=self.widest,
+            at_least=self.least and not any_share,
+            as_good=gain.AS_GOOD,
+        )
+
+    async def best(self, connection: Connection, people: int) -> float | None:
+        """The smallest width that a former answer has for these people; None: nothing to compare with."""
+        if not self.compares:
+            return None
+        family = self.question.by_parts.family
+        return await store.best_width(connection, self.study.id, family, people=people, width=self.widest)
+
+    async def kept(self, connection: Connection) -> tuple[LastStep | None, Sequence[Piece]]:
+        """The last step of the question, and its pieces."""
+        if not self.by_steps:
+            return None, ()
+        return await pieces.read_kept(connection, self.study.id, self.question.by_parts.family)
+
+    @abstractmethod
+    def left_out_of(self, facts: Facts) -> int:
+        """Those of whom `check` asks whether they are too many, of an answer that was drawn."""
+
+    def check(self, people: int, left_out: int, width: float, best: float | None) -> None:
+        """Refuse an answer that is no gain, where answers are compared; see `gain.check`."""
+        if self.compares and not self.is_public and not self.allow_worse:
+            gain.check(people=people, left_out=left_out, width=width, best=best, needed=self.first)
+
+    @abstractmethod
+    def check_read(self, made: Any) -> None:
+        """Refuse an answer off which what is asked cannot be read, before anything is drawn.
+
+        Raises:
+            NotApplicable: it is one.
+        """
+
+    @abstractmethod
+    def compared(self, made: Any) -> tuple[int, int, float]:
+        """People, those who cannot pay, and the predicted width by which an answer is compared."""
+
+    def is_gain(self, made: Any, best: float | None) -> bool:
+        """Whether an answer is one, beside the best that there is."""
+        try:
+            self.check(*self.compared(made), best)
+        except PrivacyRefusal:
+            return False
+        return True
+
+    @abstractmethod
+    def told(self, made: Any) -> float:
+        """What the interval takes up of all that the number can be, see `says_nothing.Told`."""
+
+    @abstractmethod
+    def accuracy(self, made: Any, reading: Reading) -> Accuracy:
+        """Of what is read off an answer, in the unit of that."""
+
+    def check_told(self, now: "AnySituation[Any]", made: Any) -> None:
+        """Refuse an answer that will say nothing, before anything is charged; see `says_nothing.check`.
+
+        Args:
+            now: What it is planned from.
+            made: The answer.
+        """
+        if not self.allow_worse:
+            says_nothing.check(
+                self.told(made),
+                lambda share, times: now.told(self.at(share), times),
+                share=self.question.share,
+                people=now.people_known(self),
+                why=says_nothing.COUNTED if self.question.weighs_alike else says_nothing.INTERVAL,
+            )
+
+
+Asked = TypeVar("Asked", bound=AnyRequest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnySituation(ABC, Generic[Asked]):
+    """What an answer is planned from.
+
+    Attributes:
+        epoch: The last epoch that is folded.
+        cohorts: Who is there, of those whom the question asks.
+        best: The smallest width of a former answer, see `AnyRequest.best`.
+        pieces, before: What the question has by its former steps.
+    """
+
+    epoch: int
+    cohorts: Sequence[Cohort]
+    best: float | None
+    pieces: Sequence[Piece]
+    before: LastStep | None
+
+    @property
+    def share_before(self) -> int:
+        """What the question has used [ppm]."""
+        return 0 if self.before is None else self.before.share
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """The people who are there."""
+
+    def people_known(self, request: Asked) -> float:
+        """The people who are there, as far as is known; 0 where nothing is."""
+        return self.size if request.compares else request.question.known or 0.0
+
+    @abstractmethod
+    def made(self, request: Asked) -> Any:
+        """The answer to a request: a step, or one with noise of its own.
+
+        Raises:
+            BudgetExhausted, NotApplicable: there is none.
+        """
+
+    def told(self, request: Asked, times: float) -> float:
+        """What the interval takes up of all that the number can be, see `says_nothing.Told`.
+
+        Args:
+            request: For some share.
+            times: As many people as there are.
+        """
+        cohorts = self.cohorts if request.compares else ()
+        now = self if times == 1 and request.compares else replace(self, pieces=(), before=None)
+        if times != 1:
+            request = replace(request, question=request.question.of_times(times))
+            cohorts = multiplied(cohorts, times)
+        return request.told(now.among(request, cohorts).made(request))
+
+    def among(self, request: Asked, cohorts: Sequence[Cohort]) -> Self:
+        """The same for other people."""
+        return replace(self, cohorts=cohorts)
+
+
+def multiplied(cohorts: Sequence[Cohort], times: float) -> list[Cohort]:
+    """Cohorts with this many times the people together, and with what they sent, spread as they are."""
+    ends = [0, *accumulate(cohort.count for cohort in cohorts)]
+    counts = [round(times * end) - round(times * start) for start, end in pairwise(ends)]
+    return [
+        replace(
+            cohort,
+            count=count,
+            silent=cohort.silent * count // max(1, cohort.count),
+            total=cohort.total * count // max(1, cohort.count),
+            total_squares=cohort.total_squares * count // max(1, cohort.count),
+        )
+        for cohort, count in zip(cohorts, counts, strict=True)
+    ]
+
+
+async def numbered(connection: Connection, study: Study, where: Mapping[str, str]) -> list[Numbered]:
+    """What is published of how many people a question is about, where their number is secret; newest first.
+
+    Of whom it asks alone; and of all people, a part of whom it is about, where labels are equally frequent.
+    """
+    attributes = study.definition.attributes
+    part = len(attributes.where(where)) / attributes.combinations if where else 1.0
+    rows = await store.read_noisy_counts(connection, study.id, where)
+    return [
+        Numbered(
+            least=None if row.least is None else round(row.least * MICRO),
+            most=None if row.most is None else round(row.most * MICRO),
+            people=row.count,
+            part=part if row.of_all else 1.0,
+        )
+        for row in rows
+    ]
