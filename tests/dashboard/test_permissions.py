@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from app.core.principal import Role
 from app.dashboard.application import ROUTES
+from app.dashboard.pages.assets import device_script
 from app.dashboard.requests import GUEST_COOKIE, LOGIN_COOKIE, PERSON_COOKIE
 from app.services.admin.logins import form_token
 from tests.api.service import Service, open_service
@@ -99,6 +100,7 @@ PAGES: Mapping[tuple[str, str], Row] = {
     ("POST", "/take/receipt/withdraw"): (EVERYBODY, {}),
     ("GET", "/take/{code}"): (EVERYBODY, {}),
     ("POST", "/take/{code}"): (EVERYBODY, {"value": "1", "epsilon": "1", "trust": "central"}),
+    ("GET", "/dashboard/static/device/{version}/{part}/{module}"): (EVERYBODY, {}),
     ("GET", "/dashboard/static/{name}"): (EVERYBODY, {}),
 }
 
@@ -196,6 +198,7 @@ class Stage:
             "code": self.code,
             "invitation": self.invitation,
             "name": "dashboard.css",
+            **dict(zip(("version", "part", "module"), device_script().split("/")[1:], strict=True)),
             "list": "releases",
         }
 

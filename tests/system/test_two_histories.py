@@ -21,6 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.core.contribution import Offer, Outcome
 from app.core.ledger import same_value
 from app.core.study import Relation
+from app.dashboard.pages.assets import device_script
 from app.estimators import registry
 from app.services.sessions import kmeans_release
 from app.services.shapes.shape_questions import SHAPES
@@ -32,6 +33,8 @@ from tests.dashboard.browser import Browser
 from tests.store.session_kit import HandClock
 from tests.support.databases import Server
 from tests.support.transcripts import fix_answers, stripped, without_random
+
+DEVICE = device_script().split("/")[1:]
 
 pytestmark = pytest.mark.system
 
@@ -229,6 +232,7 @@ class History:
             "link": ("none",),
             "list": ("releases", "studies", "budgets", "none"),
             "name": ("swagger-ui.css", "swagger-ui-bundle.js", "none"),
+            **{name: (value,) for name, value in zip(("version", "part", "module"), DEVICE, strict=True)},
         }
         names = [name for name in everything if f"{{{name}}}" in template]
         assert template.count("{") == len(names), f"nothing is known to fill {template} with"

@@ -19,10 +19,10 @@ FOREVER = "public, max-age=31536000, immutable"
 
 
 def file_page(read: Callable[[str], bytes | None], cached: str = HOUR) -> Page:
-    """The page that serves what `read` returns for the name in the path; None where there is no such file."""
+    """The page that serves what `read` returns for what the path varies; None where there is no such file."""
 
     async def show(request: PageRequest) -> Response:
-        name = request.path_params["name"]
+        name = "/".join(request.path_params.values())
         content = read(name)
         if content is None:
             raise NotFound("There is no such file.")
@@ -57,7 +57,8 @@ def device_script() -> str:
 
 ROUTES = (
     PageRoute(
-        "/dashboard/static/device/{name:path}", file_page(lambda name: device_files().get(name), FOREVER)
+        "/dashboard/static/device/{version}/{part}/{module}",
+        file_page(lambda name: device_files().get(name), FOREVER),
     ),
     PageRoute("/dashboard/static/{name}", file_page(lambda name: files().get(name))),
 )

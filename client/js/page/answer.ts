@@ -137,12 +137,14 @@ async function answer(link: string, written: HTMLFormElement, target: HTMLFormEl
 
 /** Note what this page says of a form that was sent, show what can be done, and return the form under way. */
 async function look(link: string): Promise<Kept | null> {
-  const { held, refused } = document.querySelector<HTMLElement>("main")?.dataset ?? {};
+  const said = document.querySelector<HTMLElement>("main")?.dataset ?? {};
+  const { held, refused } = said;
   const { arrived, pending } = await records.change("forms", link, (found: Made = NOTHING): [Made, Made] => {
     const isHeld = found.pending !== null && found.pending.key === held;
     const now = isHeld ? { arrived: true, pending: null } : found;
     return [now, now];
   });
+  delete said["held"];
   if (pending === null) show("able", arrived ? "answered" : "first");
   else show(pending.key === refused ? "refused" : "pending");
   return pending;

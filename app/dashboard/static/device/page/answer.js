@@ -118,12 +118,14 @@ async function answer(link, written, target) {
 }
 /** Note what this page says of a form that was sent, show what can be done, and return the form under way. */
 async function look(link) {
-    const { held, refused } = document.querySelector("main")?.dataset ?? {};
+    const said = document.querySelector("main")?.dataset ?? {};
+    const { held, refused } = said;
     const { arrived, pending } = await records.change("forms", link, (found = NOTHING) => {
         const isHeld = found.pending !== null && found.pending.key === held;
         const now = isHeld ? { arrived: true, pending: null } : found;
         return [now, now];
     });
+    delete said["held"];
     if (pending === null)
         show("able", arrived ? "answered" : "first");
     else
