@@ -29,33 +29,16 @@ class BinCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChoiceCounts:
-    """What the members of a cohort reported.
+class Sums:
+    """What the members of a cohort add up to.
 
     Attributes:
         cohort: Id.
-        count: Live members.
-        by_choice: How many of their reports have each choice in them.
+        sums: How many they are, live, and the sum of each expression.
     """
 
     cohort: int
-    count: int
-    by_choice: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClippedSum:
-    """What the members of a cohort add up to in a range.
-
-    Attributes:
-        cohort: Id.
-        total: Sum of their values, each moved into the range, from its lower end on [grid steps].
-        count: Live members.
-    """
-
-    cohort: int
-    total: int
-    count: int
+    sums: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,91 +106,40 @@ def _count_cells(place: int | None) -> Sql[CellCount]:
     """)
 
 
-@cache
-def _sum_clipped(place: int | None) -> Sql[ClippedSum]:
-    moved = f"least(greatest({_value(place)} - CAST(:low AS bigint), 0), CAST(:width AS bigint))"
-    return Sql.of(ClippedSum)(f"""
-        SELECT cohort_id AS cohort, count(*) AS count, CAST(sum({moved}) AS bigint) AS total
-        FROM lineage JOIN contribution c ON {IS_MEMBER}
-        WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
-        GROUP BY cohort_id
-    """)
-
-
 def _value(place: int | None) -> str:
     """The one value of a contribution, or the coordinate that is a measure, from 0 on."""
     return "c.value" if place is None else f"c.vector[{place + 1}]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairSum:
-    """What the members of a cohort add up to in two of their numbers.
-
-    Attributes:
-        cohort: Id.
-        count: Live members.
-        first, second: Sums of their grid points.
-        products: Sum of the products of both about the middles, each rounded down [2^-30 of a squared step].
-    """
-
-    cohort: int
-    count: int
-    first: int
-    second: int
-    products: int
+def clipped(place: int | None) -> tuple[str, ...]:
+    """A value moved into a range, from its lower end on [grid steps]; limits `low` and `high` bound it."""
+    low, high = "CAST(:low AS bigint)", "CAST(:high AS bigint)"
+    return (f"least(greatest({_value(place)}, {low}), {high}) - {low}",)
 
 
-@cache
-def _sum_pair(first: int, second: int) -> Sql[PairSum]:
+def pair(first: int, second: int) -> tuple[str, ...]:
+    """Two coordinates, and their product about the middles, rounded down [2^-30 of a squared step]."""
     one, other = _value(first), _value(second)
-    return Sql.of(PairSum)(f"""
-        SELECT cohort_id AS cohort, count(*) AS count, CAST(sum({one}) AS bigint) AS first,
-               CAST(sum({other}) AS bigint) AS second,
-               CAST(sum((({one} - {MIDDLE}) * ({other} - {MIDDLE})) >> {GRID_BITS}) AS bigint) AS products
-        FROM lineage JOIN contribution c ON {IS_MEMBER}
-        WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
-        GROUP BY cohort_id
-    """)
+    return one, other, f"(({one} - {MIDDLE}) * ({other} - {MIDDLE})) >> {GRID_BITS}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoordinateSums:
-    """What the members of a cohort add up to in several coordinates.
-
-    Attributes:
-        cohort: Id.
-        count: Live members.
-        totals: For each coordinate the sum of their grid points.
-        squares: For each the sum of their `grid.square`.
-    """
-
-    cohort: int
-    count: int
-    totals: tuple[int, ...]
-    squares: tuple[int, ...]
-
-
-@cache
-def _sum_coordinates(first: int, dimension: int) -> Sql[CoordinateSums]:
-    """One pass over the people, however many coordinates there are."""
+def coordinates(first: int, dimension: int) -> tuple[str, ...]:
+    """Coordinates from one on, and for each its `grid.square`: no local person has a vector."""
     own = [_value(place) for place in range(first, first + dimension)]
-    # No local person has a vector.
-    totals, squares = (", ".join(f"sum({one})" for one in ones) for ones in (own, map(centered, own)))
-    return Sql.of(CoordinateSums)(f"""
-        SELECT cohort_id AS cohort, count(*) AS count, CAST(ARRAY[{totals}] AS bigint[]) AS totals,
-               CAST(ARRAY[{squares}] AS bigint[]) AS squares
-        FROM lineage JOIN contribution c ON {IS_MEMBER}
-        WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
-        GROUP BY cohort_id
-    """)
+    return (*own, *map(centered, own))
+
+
+def choices(number: int, place: int | None) -> tuple[str, ...]:
+    """For each choice whether it is in a report."""
+    return tuple(f"({_value(place)} >> {bit}) & 1" for bit in range(number))
 
 
 @cache
-def _count_choices(choices: int, place: int | None) -> Sql[ChoiceCounts]:
-    """One pass over the people, however many choices there are."""
-    bits = ", ".join(f"coalesce(sum(({_value(place)} >> {bit}) & 1), 0)" for bit in range(choices))
-    return Sql.of(ChoiceCounts)(f"""
-        SELECT cohort_id AS cohort, count(*) AS count, CAST(ARRAY[{bits}] AS bigint[]) AS by_choice
+def _sum_up(expressions: tuple[str, ...]) -> Sql[Sums]:
+    """One pass over the people, however many expressions there are."""
+    sums = ", ".join(f"coalesce(sum({one}), 0)" for one in expressions)
+    return Sql.of(Sums)(f"""
+        SELECT cohort_id AS cohort, CAST(ARRAY[count(*), {sums}] AS bigint[]) AS sums
         FROM lineage JOIN contribution c ON {IS_MEMBER}
         WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
         GROUP BY cohort_id
@@ -289,87 +221,28 @@ async def count_cells(
     )
 
 
-async def count_choices(
-    connection: Connection, study_id: int, cohorts: Sequence[int], choices: int, place: int | None = None
-) -> list[ChoiceCounts]:
-    """Count the live reports of folded cohorts by the choices that are in them.
-
-    Args:
-        connection: Open transaction.
-        study_id: Their study.
-        cohorts: Ids, of local people.
-        choices: How many there are.
-        place: Which coordinate is counted, from 0 on; None for the one value.
-
-    Returns:
-        The counts of each cohort with members. Private already.
-    """
-    if not cohorts:
-        return []
-    return await _count_choices(choices, place).all(connection, study_id=study_id, cohorts=cohorts)
-
-
-async def sum_pair(
-    connection: Connection, study_id: int, cohorts: Sequence[int], first: int, second: int
-) -> list[PairSum]:
-    """Sum two coordinates of the values of the live members of folded cohorts, and their products.
-
-    Args:
-        connection: Open transaction.
-        study_id: Their study.
-        cohorts: Ids, of central and public people.
-        first, second: Which coordinates, from 0 on.
-
-    Returns:
-        The sums of each cohort with members. Raw: must not leave the services.
-    """
-    if not cohorts:
-        return []
-    return await _sum_pair(first, second).all(connection, study_id=study_id, cohorts=cohorts)
-
-
-async def sum_coordinates(
-    connection: Connection, study_id: int, cohorts: Sequence[int], first: int, dimension: int
-) -> list[CoordinateSums]:
-    """Sum several coordinates of the values of the live members of folded cohorts, and their squares.
-
-    Args:
-        connection: Open transaction.
-        study_id: Their study.
-        cohorts: Ids, of central and public people.
-        first, dimension: From which coordinate on, counted from 0, and how many.
-
-    Returns:
-        The sums of each cohort with members. Raw: must not leave the services.
-    """
-    if not cohorts:
-        return []
-    return await _sum_coordinates(first, dimension).all(connection, study_id=study_id, cohorts=cohorts)
-
-
-async def sum_clipped(
+async def sum_up(
     connection: Connection,
     study_id: int,
     cohorts: Sequence[int],
-    low: int,
-    width: int,
-    place: int | None = None,
-) -> list[ClippedSum]:
-    """Sum the values of the live members of folded cohorts, each moved into a range.
+    expressions: tuple[str, ...],
+    **limits: int,
+) -> list[Sums]:
+    """Sum expressions over the live members of folded cohorts.
 
     Args:
         connection: Open transaction.
         study_id: Their study.
         cohorts: Ids.
-        low, width: The range [grid steps].
-        place: Which coordinate is summed, from 0 on; None for the one value.
+        expressions: Of a contribution `c`, as `clipped`, `pair`, `coordinates` and `choices` make them.
+        limits: What they name.
 
     Returns:
-        A sum for each cohort with members. Raw: must not leave the services.
+        The sums of each cohort with members. Raw, but of local people: must not leave the services.
     """
     if not cohorts:
         return []
-    return await _sum_clipped(place).all(connection, study_id=study_id, cohorts=cohorts, low=low, width=width)
+    return await _sum_up(expressions).all(connection, study_id=study_id, cohorts=cohorts, **limits)
 
 
 async def sum_measure(

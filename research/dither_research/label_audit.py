@@ -31,7 +31,6 @@ from app.services.statistics.by_label import plan_by
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import Ask, resolve
 from app.services.statistics.steps import Step, take
-from app.store.bins import ClippedSum
 from dither_research.histories import STUDY, cohort_of
 from dither_research.privacy_audit import STEPS, Cells, Subject, cells
 from dither_research.shape_audit import BESIDE, COARSE, PART
@@ -278,9 +277,9 @@ def _found_subject(name: str, relation: Relation, *, planted: bool = False) -> S
         here |= {one.id: [MANY, *[0] * last] for one in others}
         counts = noisy_counts(made.crowd, made.bins, here)
         found = find(made.bins, made.edges, counts)
-        summed = {one.id: ClippedSum(cohort=one.id, count=MANY, total=0) for one in others}
+        summed = {one.id: (MANY, 0) for one in others}
         inside = min(max((mine or 0) - found.low, 0), found.width)
-        summed[PERSON] = ClippedSum(cohort=PERSON, count=int(mine is not None), total=inside)
+        summed[PERSON] = (int(mine is not None), inside)
         own = [one / (weight * GRID_SIZE) for one in made.means.sums[0].noisy(found, summed)]
         # Of two sums that from the upper end on has all others; those of the other label come after them.
         own = own[:1] if public else [own[0], own[1] - MANY]

@@ -55,7 +55,7 @@ async def test_a_key_and_another_statistic_share_what_is_left(cluster: Workbench
     await cluster.assert_clean()
 
 
-@pytest.mark.parametrize("moment", ["release.bins", "release.clipped", "release.publish"])
+@pytest.mark.parametrize("moment", ["release.bins", "release.sums", "release.publish"])
 async def test_a_person_who_leaves_while_it_is_drafted_is_in_no_answer(database_url: str, moment: str):
     slow = InterceptedDatabase.open(database_url)
     async with workbench(database_url, replicas=2, databases=[slow]) as bench:
@@ -67,7 +67,7 @@ async def test_a_person_who_leaves_while_it_is_drafted_is_in_no_answer(database_
             await bench.replicas[1].contributions.withdraw(study, digest)
 
         slow.interceptions[moment] = Interception(first=leave)
-        ask = FOUND if moment == "release.clipped" else BINS
+        ask = FOUND if moment == "release.sums" else BINS
         release = await bench.services.shapes.release(study, ask, None)
         assert json.loads(release.body)["people"] == 29
         assert slow.begun["release.bins"] == 2

@@ -18,7 +18,6 @@ from app.services.shapes import shape_kinds
 from app.services.shapes.found_plans import FoundPlan
 from app.services.shapes.shape_questions import ExpectedRange, resolve
 from app.services.statistics.questions import Ask
-from app.store.bins import ClippedSum
 
 
 @dataclass(frozen=True)
@@ -100,14 +99,10 @@ class FoundCase:
             for number, mine in enumerate(self.points, start=1)
         }
 
-    def sums(self, found: FoundRange) -> dict[int, ClippedSum]:
+    def sums(self, found: FoundRange) -> dict[int, tuple[int, int]]:
         """What each cohort adds up to in a range."""
         return {
-            number: ClippedSum(
-                cohort=number,
-                total=int((np.clip(mine, found.low, found.high) - found.low).sum()),
-                count=len(mine),
-            )
+            number: (len(mine), int((np.clip(mine, found.low, found.high) - found.low).sum()))
             for number, mine in enumerate(self.points, start=1)
         }
 

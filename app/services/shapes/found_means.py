@@ -29,7 +29,6 @@ from app.services.shapes.shape_parts import Part, groups_of, mean_estimator, mea
 from app.services.shapes.shape_questions import ShapeQuestion
 from app.services.statistics.label_groups import labels_shown
 from app.services.work import checkpoint
-from app.store.bins import ClippedSum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +67,7 @@ class Sums:
             return midpoint_plan(self.groups, asked)
         return linear_plan(self.groups, asked, weights=weights, noise=self.plan.noise, attached=False)
 
-    def noisy(self, found: FoundRange, sums: Mapping[int, ClippedSum]) -> list[int]:
+    def noisy(self, found: FoundRange, sums: Mapping[int, Sequence[int]]) -> list[int]:
         """The values of the plan's queries with exact noise, as if the found range were a whole grid.
 
         Noise is in before anything is divided: steps of the range become steps of a whole grid only then,
@@ -76,7 +75,7 @@ class Sums:
         """
         if self.plan is None:
             return []
-        totals = [sum(sums[one.id].total for one in members if one.id in sums) for members in self.members]
+        totals = [sum(sums[one.id][-1] for one in members if one.id in sums) for members in self.members]
         counts = [sum(one.count for one in members) * found.width for members in self.members]
         exact = [
             sum(

@@ -35,7 +35,6 @@ from app.services.shapes.shape_plans import (
 )
 from app.services.shapes.shape_questions import ExpectedRange, ShapeQuestion
 from app.services.statistics import planned_errors, planning
-from app.store.bins import ClippedSum
 
 WHOLE = FoundRange(low=0, high=GRID_SIZE, outside=0.0)
 """The declared range."""
@@ -168,12 +167,12 @@ class FoundPlan:
         """Add exact noise to the counts by bin and read the range off them. Draws entropy."""
         return find(self.bins, self.edges, noisy_counts(self.crowd, self.bins, counts))
 
-    def answer(self, found: FoundRange, sums: Mapping[int, ClippedSum]) -> dict[str, object]:
+    def answer(self, found: FoundRange, sums: Mapping[int, Sequence[int]]) -> dict[str, object]:
         """Add exact noise to the sums in the range and read the mean. Draws entropy.
 
         Args:
             found: What `find` returned for the same people.
-            sums: Of each cohort that takes part.
+            sums: Of each cohort that takes part its people, and what they add up to in the range.
 
         Returns:
             The part of the body that depends on them.

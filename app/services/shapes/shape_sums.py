@@ -1,6 +1,6 @@
 """What the people of an answer add up to: counts by cell, and sums of their numbers. Each is one scan."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from app.core.release import Used
 from app.estimators.found_range import FoundRange
@@ -26,32 +26,38 @@ async def summed_up(
     Raises:
         CohortsChanged: a person left since the cohorts were read: the draft would be void.
     """
-    study, question, ids = request.study, request.question, [one.cohort_id for one in used]
+    study, question = request.study, request.question
     if question.pair:
-        first, second = map(study.definition.measures.place, question.pair)
-        pairs = await run("release.pair", lambda c: bins.sum_pair(c, study.id, ids, first, second))
-        return _checked(
-            ((row.cohort, (row.count, row.first, row.second, row.products)) for row in pairs), used, 4
-        )
-    if question.estimator == COORDINATES:
-        place, dimension = request.place or 0, study.definition.dimension
-        rows = await run(
-            "release.coordinates", lambda c: bins.sum_coordinates(c, study.id, ids, place, dimension)
-        )
-        found = ((row.cohort, (row.count, *row.totals, *row.squares)) for row in rows)
-        return _checked(found, used, 1 + 2 * dimension)
-    return await _by_cell(run, request, used, reported) if question.counts_bins else {}
+        expressions = bins.pair(*map(study.definition.measures.place, question.pair))
+    elif question.estimator == COORDINATES:
+        expressions = bins.coordinates(request.place or 0, study.definition.dimension)
+    else:
+        return await _by_cell(run, request, used, reported) if question.counts_bins else {}
+    return await _summed(run, request, used, expressions)
 
 
-def _checked(
-    sums: Iterable[tuple[int, tuple[int, ...]]], used: Sequence[Used], length: int
+async def sums_within(
+    run: Run, request: ShapeRequest, used: Sequence[Used], found: FoundRange
 ) -> dict[int, tuple[int, ...]]:
-    """The sums of each cohort, of which the first is its people; zeros for those without any."""
-    found = dict(sums)
-    none = (0,) * length
-    if any(found.get(one.cohort_id, none)[0] != one.count for one in used):
+    """The people of each cohort, and what their values add up to in a range.
+
+    Raises:
+        CohortsChanged: a person left since the cohorts were read: the draft would be void.
+    """
+    return await _summed(run, request, used, bins.clipped(request.place), low=found.low, high=found.high)
+
+
+async def _summed(
+    run: Run, request: ShapeRequest, used: Sequence[Used], expressions: tuple[str, ...], **limits: int
+) -> dict[int, tuple[int, ...]]:
+    """The people of each cohort, and the sum of each expression; zeros for those without any."""
+    study, ids = request.study, [one.cohort_id for one in used]
+    rows = await run("release.sums", lambda c: bins.sum_up(c, study.id, ids, expressions, **limits))
+    none = (0,) * (1 + len(expressions))
+    found = dict.fromkeys(ids, none) | {row.cohort: row.sums for row in rows}
+    if any(found[one.cohort_id][0] != one.count for one in used):
         raise CohortsChanged
-    return {one.cohort_id: found.get(one.cohort_id, none) for one in used}
+    return found
 
 
 async def _by_cell(
@@ -65,12 +71,9 @@ async def _by_cell(
         by_cell[row.cohort][row.bin] = row.count
     totals = {cohort: sum(counts) for cohort, counts in by_cell.items()}
     if reported:
-        all_of_them = len(starts) + 1
-        for one in await run(
-            "release.reports",
-            lambda c: bins.count_choices(c, study.id, sorted(reported), all_of_them, place),
-        ):
-            totals[one.cohort], by_cell[one.cohort] = one.count, list(one.by_choice)
+        expressions, people = bins.choices(len(starts) + 1, place), sorted(reported)
+        for one in await run("release.reports", lambda c: bins.sum_up(c, study.id, people, expressions)):
+            totals[one.cohort], *by_cell[one.cohort] = one.sums
     if any(totals[one.cohort_id] != one.count for one in used):
         raise CohortsChanged
     return by_cell
@@ -99,24 +102,3 @@ async def counted(
         if any(sum(counts.get(cohort, ())) != one[cohort] for cohort in ids):
             raise CohortsChanged
     return found
-
-
-async def sums_within(
-    run: Run, request: ShapeRequest, used: Sequence[Used], found: FoundRange
-) -> dict[int, bins.ClippedSum]:
-    """What the people of each cohort add up to in a range.
-
-    Raises:
-        CohortsChanged: a person left since the cohorts were read: the draft would be void.
-    """
-    study, ids = request.study, [one.cohort_id for one in used]
-    rows = await run(
-        "release.clipped",
-        lambda c: bins.sum_clipped(c, study.id, ids, found.low, found.width, request.place),
-    )
-    sums = {row.cohort: row for row in rows}
-    if any(
-        one.count and (one.cohort_id not in sums or sums[one.cohort_id].count != one.count) for one in used
-    ):
-        raise CohortsChanged
-    return sums

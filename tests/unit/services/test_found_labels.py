@@ -25,7 +25,6 @@ from app.services.shapes import found_means
 from app.services.shapes.found_plans import FoundPlan
 from app.services.shapes.shape_questions import resolve
 from app.services.statistics.questions import Ask
-from app.store.bins import ClippedSum
 from dither_research.histories import STUDY, cohort_of
 
 PUBLIC, SECRET = Relation.REPLACE_ONE, Relation.ADD_REMOVE_ONE
@@ -138,13 +137,9 @@ def test_a_cohort_in_two_labels_would_be_charged_twice_and_is_refused(study: Stu
         plan.charges()
 
 
-def sums_of(values: Sequence[np.ndarray], found: FoundRange) -> dict[int, ClippedSum]:
+def sums_of(values: Sequence[np.ndarray], found: FoundRange) -> dict[int, tuple[int, int]]:
     return {
-        number: ClippedSum(
-            cohort=number,
-            total=int((np.clip(mine, found.low, found.high) - found.low).sum()),
-            count=len(mine),
-        )
+        number: (len(mine), int((np.clip(mine, found.low, found.high) - found.low).sum()))
         for number, mine in enumerate(values, start=1)
     }
 
