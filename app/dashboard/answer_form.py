@@ -14,13 +14,21 @@ from app.core.ledger import Holding
 from app.core.measures import VALUE, Measure
 from app.core.numbers import JsonNumber
 from app.core.study import Relation, StudyDefinition, Trust
-from app.dashboard.typed import typed
+from app.dashboard.languages import N_
+from app.dashboard.typed import Mark, typed
 
 WITHOUT_SCRIPTS = (Trust.CENTRAL, Trust.PUBLIC)
 """Trust tags that need no program on the person's device."""
 
-NAMES = {1: ("The study's",), 2: ("Strong", "Light"), 3: ("Strong", "Medium", "Light")}
+NAMES = {
+    1: (N_("The study's"),),
+    2: (N_("Strong"), N_("Light")),
+    3: (N_("Strong"), N_("Medium"), N_("Light")),
+}
 """What privacy steps are called, by how many there are."""
+
+
+UNCLEAR = "may be thousands or decimals"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,13 +37,15 @@ class Asked:
 
     Attributes:
         name: Of the field; refusals call it so, too.
-        label: For people.
+        label: The name of what is asked; empty where the study asks for one thing without a name.
+        place: From 1 on, of one number of several with this label; 0 where there is one.
         options: What it is one of; empty for a number.
         lower, upper: Range of a number, as text.
     """
 
     name: str
     label: str
+    place: int = 0
     options: tuple[str, ...] = ()
     lower: str = ""
     upper: str = ""
@@ -83,7 +93,8 @@ class _Part:
         return [
             Asked(
                 name=f"{self.field}.{place}" if several else self.field,
-                label=f"{self.label}, number {place + 1}" if several else self.label,
+                label=self.label,
+                place=place + 1 if several else 0,
                 options=one.choices,
                 lower=f"{one.lower:f}",
                 upper=f"{one.upper:f}",
@@ -99,7 +110,7 @@ def _parts(definition: StudyDefinition) -> list[_Part]:
             for name, measure in definition.measures.named.items()
         ]
     one = Measure(definition.lower, definition.upper, definition.choices, definition.dimension)
-    label = definition.one_measure if definition.measures else "Your answer"
+    label = definition.one_measure if definition.measures else ""
     return [_Part(key=VALUE, field=VALUE, label=label, measure=one)]
 
 
@@ -185,8 +196,13 @@ def _times_in_100(definition: StudyDefinition, amount: int, steps_apart: int) ->
     return min(100, math.ceil(100 * right))
 
 
-def record_of(definition: StudyDefinition, fields: Mapping[str, str]) -> dict[str, object]:
+def record_of(definition: StudyDefinition, fields: Mapping[str, str], mark: Mark) -> dict[str, object]:
     """What a filled form says, as the document of a contribution.
+
+    Args:
+        definition: Of the study.
+        fields: Of the form.
+        mark: What people who filled it write before decimals.
 
     Raises:
         InvalidRequest: names numbers with a comma that may be a decimal mark or a thousands mark.
@@ -210,7 +226,7 @@ def record_of(definition: StudyDefinition, fields: Mapping[str, str]) -> dict[st
         if part.measure.choices:
             values[part.key] = written[part.field]
         else:
-            numbers = [_number(field, text, errors) for field, text in written.items()]
+            numbers = [_number(field, text, mark, errors) for field, text in written.items()]
             values[part.key] = numbers[0] if part.measure.dimension == 1 else numbers
     if errors:
         raise InvalidRequest.naming(errors, "the answer is ")
@@ -244,12 +260,11 @@ def given(definition: StudyDefinition, held: Holding) -> dict[str, str]:
     return found | {f"attributes.{name}": label for name, label in labels.items()}
 
 
-def _number(field: str, text: str, errors: list[FieldError]) -> JsonNumber:
+def _number(field: str, text: str, mark: Mark, errors: list[FieldError]) -> JsonNumber:
     """A number as people write it: with a point or a comma before decimals."""
-    meant = typed(text, ".")
+    meant = typed(text, mark)
     if meant is None:
-        reason = "may be thousands or decimals: write it without a comma, or with a point before decimals"
-        errors.append(FieldError(field, reason))
+        errors.append(FieldError(field, UNCLEAR))
     return JsonNumber(text if meant is None else meant)
 
 

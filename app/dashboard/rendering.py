@@ -7,13 +7,15 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
 from app.core.errors import ServiceError, Unavailable
 from app.core.numbers import headline, margin
 from app.core.principal import Role
+from app.dashboard.languages import ENGLISH, Language, catalogs
 from app.dashboard.requests import GUEST_COOKIE, LOGIN_COOKIE, PERSON_COOKIE, TOKEN_FIELD, PageRequest
 from app.services.admin.logins import Login, form_token
 from app.services.work import checkpoint
@@ -153,14 +155,47 @@ def _words(value: Any) -> str:
     return count(value) if type(value) is int else str(value)
 
 
+def _language(context: Context) -> Language:
+    """Of a page; pages of staff are in English."""
+    language = context.get("language", None)
+    return language if isinstance(language, Language) else catalogs()[ENGLISH]
+
+
+@pass_context
+def _text(context: Context, message: str) -> str:
+    return _language(context).text(message)
+
+
+@pass_context
+def _texts(context: Context, one: str, several: str, number: int) -> str:
+    return _language(context).text(one if number == 1 else several)
+
+
+@pass_context
+def _quantity(context: Context, value: str | float) -> str:
+    """A number with all its digits, as people write it in the language of the page."""
+    return _language(context).number(value)
+
+
+@pass_context
+def _listed(context: Context, names: Sequence[str]) -> str:
+    """Names in a row, as people write them in the language of the page."""
+    return _language(context).list(names)
+
+
 TEMPLATES = Environment(
     loader=FileSystemLoader(HERE / "templates"),
+    extensions=["jinja2.ext.i18n"],
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
 )
+TEMPLATES.policies["ext.i18n.trimmed"] = True
+TEMPLATES.install_gettext_callables(_text, _texts, newstyle=True)  # type: ignore[attr-defined] # the extension's
 TEMPLATES.filters |= {
+    "quantity": _quantity,
+    "listed": _listed,
     "epsilon": epsilon,
     "total": total,
     "number": number,

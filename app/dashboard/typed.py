@@ -6,7 +6,14 @@ from typing import Literal
 Mark = Literal[".", ","]
 
 SPACES = str.maketrans(
-    {" ": "", "\N{NO-BREAK SPACE}": "", "\N{NARROW NO-BREAK SPACE}": "", "\N{MINUS SIGN}": "-"}
+    {
+        "'": "",
+        "\N{RIGHT SINGLE QUOTATION MARK}": "",
+        " ": "",
+        "\N{NO-BREAK SPACE}": "",
+        "\N{NARROW NO-BREAK SPACE}": "",
+        "\N{MINUS SIGN}": "-",
+    }
 )
 
 

@@ -106,7 +106,7 @@ async def test_a_receipt_shows_the_cost_and_changes_and_withdraws(service: Servi
     assert "Spent for good epsilon 0.1 Can still be spent epsilon 0.9" in changed
     wrong = await send(service, "/take/receipt/change", {**change, "value": "101"})
     assert wrong.status_code == 422
-    assert "outside the study's range, 0 to 100" in text_of(wrong.text)
+    assert "must be a number from 0 to 100, written in digits" in text_of(wrong.text)
 
     for words in ("Your answer was deleted.", "Your answer was deleted."):
         gone = await send(service, "/take/receipt/withdraw", {"receipt": receipt})
@@ -344,6 +344,52 @@ async def test_the_steps_of_a_study_with_reports_are_epsilons_that_a_report_may_
     (path,) = await links(service, study)
     shown = re.findall(r'name="epsilon" value="([^"]+)"', (await opened(service, path)).text)
     assert shown == ["0.124", "0.538", "2.34"]
+
+
+GERMAN = {"Accept-Language": "de-DE,de;q=0.9,en;q=0.8"}
+
+
+async def test_a_page_reads_and_writes_numbers_as_people_of_its_language_do(service: Service):
+    study = await service.study(lower=0, upper=20000, **RANGE)
+    (path,) = await links(service, study)
+    async with httpx.AsyncClient(transport=service.transport, base_url=ORIGIN, headers=GERMAN) as client:
+        page = await client.get(path)
+        assert '<html lang="de">' in page.text
+        assert "Eine Zahl von 0 bis 20.000." in text_of(page.text)
+        assert "Höchstens in 63 von 100 Fällen" in text_of(page.text)
+        assert "(epsilon 0,5)" in text_of(page.text)
+    unclear = await send(service, path, {**STRONG, "value": "1.234"}, **GERMAN)
+    assert unclear.status_code == 422
+    assert "Das können Tausender oder Nachkommastellen sein" in text_of(unclear.text)
+    for written in ("1.234,5", "1234,5", "1234.5"):
+        sent = await send(service, path, {**STRONG, "value": written}, **GERMAN)
+        assert "Danke. Ihre Antwort ist gespeichert." in text_of(sent.text)
+        assert "Ihre Antwort 1.234,5" in text_of(sent.text)
+        assert 'name="value" inputmode="decimal" autocomplete="off" required value="1234,5"' in sent.text
+        assert "Kann noch verbraucht werden epsilon 0,5" in text_of(sent.text)
+    assert {row["value"] for row in await held(service, study)} == {round(1234.5 / 20000 * 2**30)}
+    forged = await send(service, "/take/receipt", {"receipt": "x"}, **GERMAN)
+    assert "Hier ist nichts" in text_of(forged.text)
+
+
+async def test_a_language_that_was_chosen_on_the_page_stays(service: Service):
+    study = await service.study(**RANGE)
+    (path,) = await links(service, study)
+    page = (await opened(service, path)).text
+    assert '<a href="?language=de" lang="de" hreflang="de">Deutsch</a>' in page
+    assert '<a href="?language=en" lang="en" hreflang="en" aria-current="true">English</a>' in page
+    german = (await opened(service, f"{path}?language=de")).text
+    assert 'href="/take/receipt?language=de"' in german
+    assert 'action="' not in german, "the form goes where the page is"
+    sent = await send(service, f"{path}?language=de", {**STRONG, "value": "12,5"})
+    assert 'action="/take/receipt/change?language=de"' in sent.text
+    assert 'action="/take/receipt/withdraw?language=de"' in sent.text
+    assert 'formaction="/take/receipt?language=en"' in sent.text
+    receipt = hidden(sent.text, "receipt")
+    gone = await send(service, "/take/receipt/withdraw?language=de", {"receipt": receipt})
+    assert "Ihre Antwort wurde gelöscht." in text_of(gone.text)
+    unknown = (await opened(service, f"{path}?language=%22%3E%3Cb%3E")).text
+    assert unknown == page.replace(hidden(page, "key"), hidden(unknown, "key"))
 
 
 async def test_forms_of_other_sites_are_refused(service: Service):

@@ -327,6 +327,29 @@ def test_a_number_that_is_wrong_or_unclear_is_marked_and_not_sent(
         expect(page.get_by_role("status")).to_contain_text("Your answer is stored")
 
 
+def test_a_german_answers_with_a_comma(service: LiveService, browser: Browser) -> None:
+    with phone(browser, locale="de-DE") as context:
+        page = context.new_page()
+        sent = forms(page)
+        page.goto(link(service, "walk", kind="open"))
+        page.get_by_label("Ihre Antwort", exact=True).fill("1.234")
+        page.get_by_label("south").check()
+        page.get_by_role("button", name="Senden", exact=True).click()
+        expect(page.get_by_role("alert").filter(visible=True)).to_contain_text(
+            "Tausender oder Nachkommastellen"
+        )
+        assert sent == []
+        page.get_by_label("Ihre Antwort", exact=True).fill("12,5")
+        fits_and_is_accessible(page)
+        page.get_by_role("button", name="Senden", exact=True).click()
+        expect(page.get_by_role("status")).to_contain_text("Ihre Antwort ist gespeichert")
+        noted(page)
+        fits_and_is_accessible(page)
+        page.get_by_role("button", name="English").click()
+        expect(page.get_by_text("the true one never left it")).to_be_visible()
+        assert page.get_by_text("Delete your answer").count() == 1
+
+
 @pytest.mark.parametrize("lacks", ["scripts", "storage"])
 def test_where_a_device_cannot_add_noise_the_page_says_so_and_offers_the_other_trusts(
     service: LiveService, browser: Browser, lacks: str

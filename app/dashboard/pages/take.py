@@ -26,6 +26,7 @@ from app.core.errors import (
 from app.core.invitation import InvitationKind, Link
 from app.core.study import Relation, Study, StudyState, Trust
 from app.dashboard import answer_form
+from app.dashboard.languages import N_, Language, catalogs, choose
 from app.dashboard.pages.assets import device_script
 from app.dashboard.rendering import PageResponse, render
 from app.dashboard.requests import PageRequest
@@ -42,42 +43,55 @@ MOST_FIELDS = 500
 
 SAYS: Mapping[type[ServiceError], tuple[str, str]] = {
     NotFound: (
-        "There is nothing here",
-        "This link or receipt is not complete, or the link has expired or was revoked. Check that you have "
-        "all of it. For a new link, ask those who gave you this one.",
+        N_("There is nothing here"),
+        N_(
+            "This link or receipt is not complete, or the link has expired or was revoked. Check that you "
+            "have all of it. For a new link, ask those who gave you this one."
+        ),
     ),
     ContributionExists: (
-        "There is an answer already",
-        "This link takes one answer, and it has come; or you answered this study in another way. Nothing was "
-        "stored now. With the receipt of that answer you can look at it, change it and withdraw it.",
+        N_("There is an answer already"),
+        N_(
+            "This link takes one answer, and it has come; or you answered this study in another way. Nothing "
+            "was stored now. With the receipt of that answer you can look at it, change it and withdraw it."
+        ),
     ),
     StudyClosed: (
-        "This study takes no more answers",
-        "It has ended. There is nothing that you have to do. If you answered, your receipt still shows "
-        "what it cost, and you can withdraw with it.",
+        N_("This study takes no more answers"),
+        N_(
+            "It has ended. There is nothing that you have to do. If you answered, your receipt still shows "
+            "what it cost, and you can withdraw with it."
+        ),
     ),
     Conflict: (
-        "This link has all the answers that it takes",
-        "Nothing was stored. If you want to take part, ask those who gave you this link for another one.",
+        N_("This link has all the answers that it takes"),
+        N_("Nothing was stored. If you want to take part, ask those who gave you this link for another one."),
     ),
     RateLimited: (
-        "Too many answers at once",
-        "Nothing was stored. Wait a minute, go back, and send yours again.",
+        N_("Too many answers at once"),
+        N_("Nothing was stored. Wait a minute, go back, and send yours again."),
     ),
     Forbidden: (
-        "The form was sent from another site",
-        "Nothing was stored. Open the link itself, and answer there.",
+        N_("The form was sent from another site"),
+        N_("Nothing was stored. Open the link itself, and answer there."),
     ),
 }
 """What a refusal is called on these pages, and what to do."""
 
 ON_THE_FORM = {
-    BudgetExhausted: "Nothing was stored: your privacy budget has too little left for this step. "
-    "Choose a stronger one. If none fits, your budget is used up, and you cannot answer here.",
-    EpsilonBelowSpent: "Nothing was stored: published answers have spent more than this step already. "
-    "Choose a lighter one.",
+    BudgetExhausted: N_(
+        "Nothing was stored: your privacy budget has too little left for this step. "
+        "Choose a stronger one. If none fits, your budget is used up, and you cannot answer here."
+    ),
+    EpsilonBelowSpent: N_(
+        "Nothing was stored: published answers have spent more than this step already. Choose a lighter one."
+    ),
 }
 """Refusals after which another choice on the same form may do."""
+
+OTHERWISE = (N_("This did not work"), N_("Nothing was stored. Open the link again, and send your answer."))
+
+WRONG = N_("Nothing was stored. Look at what is marked below, and send it again.")
 
 
 class TakeRoute(PageRoute):
@@ -97,9 +111,7 @@ class TakeRoute(PageRoute):
             call.fields = await call.read_fields(MOST_FIELDS)
 
     def _refusal(self, call: PageRequest, error: ServiceError) -> Response:
-        title, advice = next(
-            (SAYS[kind] for kind in type(error).__mro__ if kind in SAYS), (kind_of(error).title, error.detail)
-        )
+        title, advice = next((SAYS[kind] for kind in type(error).__mro__ if kind in SAYS), OTHERWISE)
         response = _page(call, "take_refused.html", status=kind_of(error).status, title=title, advice=advice)
         if isinstance(error, RateLimited):
             response.headers["Retry-After"] = str(error.retry_after)
@@ -126,7 +138,7 @@ async def answer(request: PageRequest) -> Response:
     code, invitations = request.path_params["code"], request.api.services.invitations
     receipt = invitations.receipt(code, request.fields.get("key") or new_secret())
     try:
-        record = answer_form.record_of(study.definition, request.fields)
+        record = answer_form.record_of(study.definition, request.fields, _language(request).mark)
         # Of whom it is, the link says; a subject in its place has the shape of one.
         offer = request.api.intake(study).offer(record, link.invitation.id, "link")
         new = await invitations.answer(study, link, code, receipt, offer)
@@ -151,7 +163,7 @@ async def change(request: PageRequest) -> Response:
     ticket = await services.invitations.given(receipt)
     study = await request.study(ticket.study)
     try:
-        record = answer_form.record_of(study.definition, request.fields)
+        record = answer_form.record_of(study.definition, request.fields, _language(request).mark)
         offer = request.api.intake(study).offer(record, ticket.invitation_id, "receipt")
         await services.invitations.change(study, ticket, offer)
     except (InvalidRequest, *ON_THE_FORM) as refusal:
@@ -168,7 +180,22 @@ async def withdraw(request: PageRequest) -> Response:
 
 
 def _page(request: PageRequest, template: str, **values: Any) -> PageResponse:
-    return render(request, template, device=device_script(), **values)
+    named = request.query_params.get("language")
+    return render(
+        request,
+        template,
+        device=device_script(),
+        language=_language(request),
+        languages=list(catalogs().values()),
+        in_language=f"?language={named}" if named in catalogs() else "",
+        **values,
+    )
+
+
+def _language(request: PageRequest) -> Language:
+    """The one that a person chose on the page, or that the browser asks for."""
+    accept = request.headers.get("accept-language", "")
+    return choose(catalogs(), request.query_params.get("language"), accept)
 
 
 async def _linked(request: PageRequest) -> tuple[Link, Study]:
@@ -207,7 +234,12 @@ async def _receipt(
     held = await services.invitations.held(study, ticket)
     statement = await services.budgets.statement(ticket.subject, frozenset({ticket.study}))
     given = answer_form.given(study.definition, held)
-    fields = request.fields if refusal is not None else {**given, "trust": held.trust.value}
+    fields = request.fields
+    if refusal is None:
+        numbers = {one.name for one in answer_form.asked(study.definition) if not one.options}
+        typed = _language(request).typed
+        fields = {name: typed(text) if name in numbers else text for name, text in given.items()}
+        fields |= {"trust": held.trust.value}
     root = request.scope.get("root_path", "")
     base = request.known_url if request.known_url is not None else root
     return _page(
@@ -258,14 +290,15 @@ def _asked(
 
 def _why(refusal: ServiceError) -> str:
     said = next((ON_THE_FORM[kind] for kind in type(refusal).__mro__ if kind in ON_THE_FORM), None)
-    return said or "Nothing was stored. Look at what is marked below, and send it again."
+    return said or WRONG
 
 
-def _reasons(named: tuple[FieldError, ...]) -> dict[str, str]:
-    found: dict[str, list[str]] = {}
+def _reasons(named: tuple[FieldError, ...]) -> dict[str, bool]:
+    """What is wrong, by field: the page says what a field takes, and whether a number was not clear."""
+    found: dict[str, bool] = {}
     for one in named:
-        found.setdefault(one.field, []).append(one.reason)
-    return {field: "; ".join(reasons) for field, reasons in found.items()}
+        found[one.field] = found.get(one.field, False) or one.reason == answer_form.UNCLEAR
+    return found
 
 
 ROUTES = (

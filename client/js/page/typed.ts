@@ -8,7 +8,7 @@ export type Mark = "." | ",";
  * @param mark What stands before decimals in the language of the page.
  */
 export function typed(text: string, mark: Mark): string | null {
-  const own = text.replace(/[ \u00a0\u202f]/g, "").replace(/\u2212/g, "-");
+  const own = text.replace(/[ '\u2019\u00a0\u202f]/g, "").replace(/\u2212/g, "-");
   const other: Mark = mark === "." ? "," : ".";
   for (const [decimal, group] of [[mark, other], [other, mark]] as const) {
     if (grouped(group, decimal).test(own)) return own.replaceAll(group, "").replace(decimal, ".");

@@ -80,13 +80,13 @@ def test_odds_are_those_of_the_best_guess_rounded_up():
     ],
 )
 def test_numbers_are_read_as_people_write_them(written: str, read: str):
-    assert record_of(STUDY, {"value": written})["value"] == read
+    assert record_of(STUDY, {"value": written}, ".")["value"] == read
 
 
 @pytest.mark.parametrize("written", ["1,234", "12,345,678"])
 def test_a_comma_that_may_mean_two_things_is_asked_about(written: str):
     with pytest.raises(InvalidRequest) as refusal:
-        record_of(STUDY, {"value": written})
+        record_of(STUDY, {"value": written}, ".")
     assert [one.field for one in refusal.value.fields] == ["value"]
 
 

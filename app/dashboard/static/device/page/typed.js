@@ -5,7 +5,7 @@
  * @param mark What stands before decimals in the language of the page.
  */
 export function typed(text, mark) {
-    const own = text.replace(/[ \u00a0\u202f]/g, "").replace(/\u2212/g, "-");
+    const own = text.replace(/[ '\u2019\u00a0\u202f]/g, "").replace(/\u2212/g, "-");
     const other = mark === "." ? "," : ".";
     for (const [decimal, group] of [[mark, other], [other, mark]]) {
         if (grouped(group, decimal).test(own))
