@@ -43,6 +43,8 @@ def migrate(
         console.print(f"The schema is at revision {done.after}: nothing to do.")
     if done.partitioned:
         console.print(f"The tables of people have {partitions} partitions.")
+    if done.reader is not None:
+        console.print(f"Note: {done.reader}.")
 
 
 def postgres(

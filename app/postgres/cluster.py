@@ -63,6 +63,8 @@ PostgreSQL's defaults."""
 _CREATE_DATABASE = """
 SELECT 'CREATE ROLE dither LOGIN CREATEDB'
  WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'dither') \\gexec
+-- It makes the role that reads published answers.
+SELECT 'ALTER ROLE dither CREATEROLE' FROM pg_roles WHERE rolname = 'dither' AND NOT rolcreaterole \\gexec
 SELECT 'CREATE DATABASE dither OWNER dither'
  WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = 'dither') \\gexec
 """

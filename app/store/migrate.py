@@ -22,6 +22,7 @@ from app.core.errors import SchemaMismatch
 from app.store.condition import POOLED, READ_BACKEND, unsafe_settings
 from app.store.database import MIGRATION_LOCK, SHARED_SESSION, async_url, sql_state
 from app.store.partitions import partition
+from app.store.reader import grant_reader
 from app.store.sql import Sql
 
 MINIMUM_SERVER_VERSION = 15
@@ -45,11 +46,13 @@ class Migration:
         before: Revision that was found; None for an empty database.
         after: Revision now.
         partitioned: Whether it made partitions.
+        reader: What is wrong with the role that reads answers by SQL; None: nothing.
     """
 
     before: str | None
     after: str
     partitioned: bool = False
+    reader: str | None = None
 
 
 @cache
@@ -163,8 +166,9 @@ async def upgrade(url: str, *, partitions: int | None = None) -> Migration:
             if before != head_revision():
                 await connection.run_sync(_upgrade)
             partitioned = partitions is not None and await connection.run_sync(partition, partitions)
+            reader = await connection.run_sync(grant_reader)
             await connection.commit()
-        return Migration(before=before, after=head_revision(), partitioned=partitioned)
+        return Migration(before=before, after=head_revision(), partitioned=partitioned, reader=reader)
     except (OSError, SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
         raise SchemaMismatch(f"the database cannot be migrated: {_reason(error)}") from error
     finally:

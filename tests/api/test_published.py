@@ -1,0 +1,216 @@
+"""Published answers by SQL: what an analyst reads over HTTP, under a role that sees nothing else."""
+
+import asyncio
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import asyncpg
+import pandas
+import psycopg
+import pytest
+from sqlalchemy import create_engine, make_url
+
+from app.postgres.programs import libpq_environment
+from app.postgres.service_user import postgres_binaries
+from app.store import migrate, reader
+from app.store.tables import metadata
+from tests.api.service import Service
+from tests.support.databases import execute
+
+LABELS = {"attributes": {"region": ["north", "south"]}}
+
+
+def url_of_reader(url: str, user: str = reader.ROLE) -> str:
+    return make_url(url).set(username=user).render_as_string(hide_password=False)
+
+
+@pytest.fixture
+async def readable(service: Service) -> Service:
+    """A service whose readers may log in."""
+    await execute(service.database_url, f"ALTER ROLE {reader.ROLE} LOGIN")
+    return service
+
+
+async def ask(service: Service, study: str, statistic: str, **parameters: Any) -> dict[str, Any]:
+    path = f"/v1/studies/{study}/statistics/{statistic}"
+    asked = await service.call("GET", path, "analyse", params={"share": 0.2, **parameters})
+    assert asked.status_code == 200, asked.text
+    return dict((await service.call("GET", f"/v1/releases/{asked.json()['id']}", "analyse")).json())
+
+
+async def rows(service: Service, query: str, *arguments: object) -> list[dict[str, Any]]:
+    connection = await asyncpg.connect(url_of_reader(service.database_url))
+    try:
+        await connection.set_type_codec("jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
+        return [dict(row) for row in await connection.fetch(query, *arguments)]
+    finally:
+        await connection.close()
+
+
+async def labelled(service: Service, **definition: Any) -> str:
+    study = await service.study(series="places", **LABELS, **definition)
+    for number in range(40):
+        region = ("north", "south")[number % 2]
+        await service.contribute(study, f"p{number}", number, attributes={"region": region})
+    return study
+
+
+def leaves(document: dict[str, Any]) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """What a document says of each thing, as the view names it."""
+    for place, answer in enumerate([document, *(document.get("groups") or [])]):
+        if "estimate" in answer:
+            yield place, "answer", answer
+        for field, part in (("bins", "bin"), ("cumulative", "cumulative"), ("choices", "choice"),
+                            ("coordinates", "coordinate"), ("quartiles", "quartile")):  # fmt: skip
+            yield from ((place, part, item) for item in answer.get(field) or [])
+        for field in ("count", "mean", "sd", "variance"):
+            if isinstance(answer.get(field), dict):
+                yield place, field, answer[field]
+
+
+def numbers(item: dict[str, Any], part: str) -> tuple[Any, ...]:
+    interval, population = item.get("interval") or {}, item.get("population_interval") or {}
+    ends = [one.get(end) for one in (interval, population) for end in ("lower", "upper")]
+    bins = (item["lower"], item["upper"]) if part in ("bin", "cumulative") else (None, None)
+    return (item.get("estimate", item.get("share")), *ends, *bins)
+
+
+async def test_every_answer_is_a_row_and_every_group_bin_and_choice(readable: Service) -> None:
+    study = await labelled(readable)
+    poll = await readable.study(lower=None, upper=None, choices=["red", "green"])
+    for number in range(20):
+        await readable.contribute(poll, f"q{number}", ("red", "green")[number % 2])  # type: ignore[arg-type]
+    place = await readable.study(dimension=2)
+    for number in range(20):
+        await readable.contribute(place, f"r{number}", [number, 50])
+    asked = [
+        await ask(readable, study, "mean", by="region"),
+        await ask(readable, study, "histogram", by="region", edges="0,20,100"),
+        await ask(readable, study, "quantile", q=0.9),
+        await ask(readable, study, "describe"),
+        await ask(readable, poll, "shares"),
+        await ask(readable, place, "mean"),
+    ]
+    answers = await rows(readable, "SELECT * FROM published.answers ORDER BY created_at")
+    assert [row["document"] for row in answers] == asked
+    for row, document in zip(answers, asked, strict=True):
+        interval = document.get("interval", {})
+        assert str(row["release_id"]) == document["id"]
+        assert row["created_at"] == datetime.fromisoformat(document["created_at"])
+        for name in ("study", "statistic", "by", "share", "epsilon_max", "people", "relation", "estimator"):
+            assert row[name] == document.get(name), name
+        assert [row["estimate"], row["lower"], row["upper"]] == [
+            document.get("estimate"), interval.get("lower"), interval.get("upper")]  # fmt: skip
+    assert [row["q"] for row in answers] == [None, None, 0.9, None, None, None]
+    assert {row["series"] for row in answers if row["study"] == study} == {"places"}
+    for document in asked:
+        told = await rows(
+            readable,
+            "SELECT * FROM published.answer_rows WHERE CAST(release_id AS text) = $1"
+            " ORDER BY group_place, part, place",
+            document["id"],
+        )
+        seen = [
+            (row["group_place"], row["part"], (row["estimate"], row["lower"], row["upper"],
+             row["population_lower"], row["population_upper"], row["bin_lower"], row["bin_upper"]))
+            for row in told
+        ]  # fmt: skip
+        said = [(at, part, numbers(item, part)) for at, part, item in leaves(document)]
+        assert seen == sorted(said, key=lambda one: one[:2])
+        assert len(seen) > 0
+        where = {row["group_place"]: row["where"] for row in told}
+        for at, group in enumerate(document.get("groups") or [], start=1):
+            assert where[at] == group["where"]
+    names = await rows(
+        readable, "SELECT name FROM published.answer_rows WHERE part = 'choice' ORDER BY place"
+    )
+    assert [row["name"] for row in names] == ["red", "green"]
+
+
+async def test_a_secret_study_shows_what_analysts_see_and_no_number_of_people(readable: Service) -> None:
+    study = await labelled(readable, relation="add_remove_one")
+    document = await ask(readable, study, "mean", by="region", estimator="transformed")
+    [row] = await rows(readable, "SELECT * FROM published.answers")
+    assert row["document"] == document
+    assert row["people"] is None
+    assert row["noisy_count"] == document["noisy_count"]
+    told = await rows(readable, "SELECT people FROM published.answer_rows")
+    assert len(told) >= 3
+    assert {one["people"] for one in told} == {None}
+
+
+async def test_the_role_reads_and_writes_nothing_else(readable: Service) -> None:
+    connection = await asyncpg.connect(url_of_reader(readable.database_url))
+    try:
+        for table in [*metadata.tables, "alembic_version"]:
+            for statement in (f"SELECT FROM {table}", f"DELETE FROM {table}"):
+                with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                    await connection.execute(statement)
+        for view in ("answers", "answer_rows"):
+            await connection.fetch(f"SELECT * FROM published.{view}")
+            with pytest.raises(asyncpg.PostgresError):
+                await connection.execute(f"DELETE FROM published.{view}")
+        for made in ("TABLE published.mine ()", "TABLE public.mine ()", "SCHEMA mine", "ROLE mine"):
+            with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                await connection.execute(f"CREATE {made}")
+    finally:
+        await connection.close()
+
+
+async def test_psql_and_pandas_read_the_same(readable: Service) -> None:
+    study = await labelled(readable)
+    document = await ask(readable, study, "mean", by="region")
+    url = url_of_reader(readable.database_url)
+    query = "SELECT estimate FROM published.answer_rows WHERE part = 'answer' ORDER BY group_place"
+    said = [document["estimate"], *(group["estimate"] for group in document["groups"])]
+
+    def read() -> tuple[list[float], list[float]]:
+        engine = create_engine(make_url(url).set(drivername="postgresql+psycopg"))
+        frame = pandas.read_sql(query, engine)
+        engine.dispose()
+        psql = [str(postgres_binaries(None) / "psql"), "-XtAc", query]
+        environment = {**os.environ, **libpq_environment(url)}
+        done = subprocess.run(psql, env=environment, capture_output=True, check=True, text=True)
+        return list(frame.estimate), [float(line) for line in done.stdout.split()]
+
+    assert await asyncio.to_thread(read) == (said, said)
+
+
+async def test_where_no_role_can_be_made_migrating_says_so_and_goes_on(
+    empty_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = make_url(empty_database_url).database
+    owner = f"owner_of_{name}"
+    await execute(
+        empty_database_url,
+        f"CREATE ROLE {owner} LOGIN",
+        f"GRANT {owner} TO CURRENT_USER",
+        f"ALTER DATABASE {name} OWNER TO {owner}",
+    )
+    monkeypatch.setattr(reader, "ROLE", f"reader_of_{name}")
+    url = url_of_reader(empty_database_url, owner)
+    done = await migrate.upgrade(url)
+    assert done.after == migrate.head_revision()
+    assert done.reader is not None
+    assert f"CREATE ROLE {reader.ROLE} NOLOGIN" in done.reader
+    await execute(empty_database_url, f"CREATE ROLE {reader.ROLE} NOLOGIN")
+    assert (await migrate.upgrade(url)).reader is None
+    await execute(url, f"GRANT SELECT ON study TO {reader.ROLE}")
+    told = (await migrate.upgrade(url)).reader
+    assert told is not None
+    assert "more than published answers: study;" in told
+
+
+async def test_migrating_again_keeps_the_role_as_it_is(database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        query = (
+            "SELECT CAST(xmin AS text), relacl FROM pg_class WHERE relname LIKE 'answer%' ORDER BY relname"
+        )
+        before = connection.execute(query).fetchall()
+        connection.commit()
+        assert (await migrate.upgrade(database_url)).reader is None
+        assert connection.execute(query).fetchall() == before
