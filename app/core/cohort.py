@@ -28,6 +28,7 @@ class Cohort:
             that does [grid steps]; None: as it is. Fixed when the cohort is folded.
         segment: Number of the combination of labels that its members have.
         silent: Members who did not report the measure that a question is about; `total` has none of them.
+        reported: How many measures the device of each member reported, of a study of several; else 0.
     """
 
     id: int
@@ -41,6 +42,7 @@ class Cohort:
     reach: int | None = None
     segment: int = 0
     silent: int = 0
+    reported: int = 0
 
 
 class Cohorts(Columns[Cohort]):
@@ -122,6 +124,8 @@ class Group:
         participates: Whether they can pay their whole offer. Others count as people of the dataset
             but get no weight.
         reports: Local groups only.
+        silent: Further local people of the same offer, whose devices drew other measures to report. Those who
+            are counted are a uniform sample of both together.
     """
 
     trust: Trust
@@ -129,6 +133,7 @@ class Group:
     count: int
     participates: bool = True
     reports: Reports | None = None
+    silent: int = 0
 
 
 class Groups(Columns[Group]):
@@ -165,6 +170,12 @@ class Groups(Columns[Group]):
                 and (offers[place] > 0 or trust is not Trust.CENTRAL)
             ]
         return found
+
+    @property
+    def people(self) -> int:
+        """All people in them, the silent ones too."""
+        heard, silent = self.column("count"), self.column("silent")
+        return int(sum(heard) + sum(silent))
 
     def of_able(self, trust: Trust, name: str) -> list[Any]:
         """A field of those groups."""

@@ -64,6 +64,7 @@ class AffineProblem:
         reports: float64 array of shape (H,), reports of each local group.
         tilt: How far means of people who weigh much and little may differ [range widths].
         people: All people of the study, where there is a tilt; who is in none of these groups weighs 0.
+        stands: How many people a report of each local group stands for, shape (H,), where not one.
 
     Privacy: epsilons and group sizes are public under replace_one; no data, no randomness.
     Cost: O(K log K) here, O(log K + H) for each `solve`; with a tilt see `app.estimators.tilted`.
@@ -77,6 +78,7 @@ class AffineProblem:
         "_gaps",
         "_people",
         "_second",
+        "_stands",
         "_study",
         "noises",
         "public",
@@ -94,6 +96,7 @@ class AffineProblem:
         reports: NDArray[np.float64] | None = None,
         tilt: float = 0.0,
         people: float = 0.0,
+        stands: NDArray[np.float64] | None = None,
     ) -> None:
         order = np.argsort(epsilons, kind="stable")
         self._epsilons = epsilons[order]
@@ -111,6 +114,7 @@ class AffineProblem:
         self.noises = np.zeros(0) if noises is None else noises
         self.reports = np.zeros(0) if reports is None else reports
         self.tilt, self._study = tilt, people
+        self._stands = np.ones_like(self.reports) if stands is None else stands
 
     def solve(self, variance: float) -> Solution:
         """The optimal weights for one variance of the data.
@@ -138,13 +142,15 @@ class AffineProblem:
             variance=s,
             tilt=self.tilt,
             people=self._study,
+            stands=self._stands,
         ).solve(start or 1 / float(self._first[-1]) if self._epsilons.size else 1.0)
         free = self.public > 0 or self.reports.size > 0
         tau = level / eta if eta and (free or level < eta * self._epsilons[-1]) else math.inf
-        within = self._people + self.public + float(self.reports.sum())
+        within = self._people + self.public + float(np.dot(self.reports, self._stands))
         equal = 1 / max(self._study, within)
         weights = np.concatenate((np.minimum(eta * self._epsilons, level), [level], shares))
         sizes = np.concatenate((self._counts, [self.public], self.reports))
+        due = equal * np.concatenate((np.ones(self._counts.size + 1), self._stands))
         return Solution(
             eta=eta,
             tau=tau,
@@ -153,7 +159,7 @@ class AffineProblem:
             squares=float(np.dot(sizes, weights**2)),
             noise=2 * eta**2 + float(np.dot(self.reports, shares**2 * self.noises)),
             bias=self.tilt
-            * (float(np.dot(sizes, np.abs(weights - equal))) + max(self._study - within, 0.0) * equal)
+            * (float(np.dot(sizes, np.abs(weights - due))) + max(self._study - within, 0.0) * equal)
             / 2,
         )
 

@@ -42,7 +42,7 @@ from app.estimators.deviations import tilts_of
 from app.estimators.interface import Linear, NotApplicable, Plan, Question
 from app.estimators.linear import combine, sizes_of
 from app.estimators.moments import with_both
-from app.estimators.reports import noise_variance
+from app.estimators.reports import noise_variance, stands_for
 
 _ROUNDS = 40
 
@@ -94,7 +94,7 @@ def combination_plan(sums: Sums, linear: Linear, question: Question) -> Plan:
     groups = Groups.of(sums.groups)
     sizes = sizes_of(groups)
     parts = _Parts.of(sums, linear, question)
-    shares = parts.best(question, sizes, sums.absent, linear.steering)
+    shares = parts.best(question, sizes, sums, linear.steering)
     pieces = len(sums.scales)
     # What each sum is multiplied by, and what the weights of people and reports come to.
     heard = parts.reports_from
@@ -263,17 +263,18 @@ class _Parts:
         )
 
     def best(
-        self, question: Question, sizes: NDArray[np.float64], absent: NDArray[np.bool_], variance: float
+        self, question: Question, sizes: NDArray[np.float64], sums: Sums, variance: float
     ) -> NDArray[np.float64]:
         """See `best_shares`."""
         return best_shares(
             self.columns,
             self.noises,
             sizes,
-            absent,
+            sums.absent,
             variance=variance,
-            tilts=tilts_of(question.tilt, absent),
+            tilts=tilts_of(question.tilt, sums.absent),
             people=question.people or 0,
+            stands=stands_for(sums.groups),
         )
 
 
@@ -286,6 +287,7 @@ def best_shares(
     variance: float,
     tilts: NDArray[np.float64],
     people: int,
+    stands: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """The share of each part in the combination, shape (B,); they sum to one.
 
@@ -297,6 +299,8 @@ def best_shares(
         variance: s, of one person.
         tilts: t of the people of each group, shape (G,).
         people: Those who are there, if they are more than those of the groups.
+        stands: How many people a person of each group stands for, shape (G,), see
+            `app.estimators.reports.stands_for`: those weigh what that one does, over their number.
 
     Raises:
         NotApplicable: there is no part.
@@ -306,8 +310,8 @@ def best_shares(
         raise NotApplicable("No person can take part.")
     if noises.size == 1:
         return np.ones(1)
-    equal = np.where(absent, 0.0, 1 / max(float(people), float(np.dot(sizes, ~absent)), 1.0))
-    problem = _Problem(columns, noises, sizes, equal, variance, tilts / 2)
+    equal = np.where(absent, 0.0, 1 / max(float(people), float(np.dot(sizes * stands, ~absent)), 1.0))
+    problem = _Problem(columns, noises, sizes, equal, variance, tilts / 2, equal * stands)
     best = problem.best(used)
     # Steps towards the best shares may get stuck where people have left: what is better without them?
     if np.any(absent):
@@ -324,6 +328,7 @@ class _Problem:
         columns, noises, sizes, variance: See `best_shares`.
         equal: The weight that each person is due, shape (G,).
         pulls: Half of t of each group, shape (G,).
+        due: What a person weighs whose group a tilt does not move, shape (G,).
     """
 
     def __init__(
@@ -334,9 +339,10 @@ class _Problem:
         equal: NDArray[np.float64],
         variance: float,
         pulls: NDArray[np.float64],
+        due: NDArray[np.float64],
     ) -> None:
         self._columns, self._noises, self._sizes = columns, noises, sizes
-        self._equal, self._variance, self._pulls = equal, variance, pulls
+        self._equal, self._variance, self._pulls, self._due = equal, variance, pulls, due
 
     def best(self, used: NDArray[np.int_]) -> NDArray[np.float64]:
         """The best shares of some of the parts, none below 0; shares of all."""
@@ -356,7 +362,7 @@ class _Problem:
         return self._error(self._columns[:, used], self._noises[used], shares[used])
 
     def _moves(self, columns: Matrix, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        moved: NDArray[np.float64] = self._pulls * self._sizes * np.abs(columns @ shares - self._equal)
+        moved: NDArray[np.float64] = self._pulls * self._sizes * np.abs(columns @ shares - self._due)
         return moved
 
     def _error(self, columns: Matrix, noises: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
@@ -374,7 +380,7 @@ class _Problem:
             matrix += np.diag(noises)
             # Parts without any error of their own would leave the matrix singular.
             matrix += np.diag(np.full(noises.size, 1e-14 * float(np.max(np.diag(matrix))) + 1e-300))
-            due = columns.T @ (costs * self._equal)
+            due = columns.T @ (self._variance * self._sizes * self._equal + penalty * self._due)
             both = np.linalg.solve(matrix, np.stack([due, np.ones(noises.size)], axis=1))
             free, whole = both[:, 0], both[:, 1]
             shares: NDArray[np.float64] = free + whole * ((1 - float(free.sum())) / float(whole.sum()))

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.cohort import Group
+from app.core.cohort import Group, Groups
 from app.core.errors import InternalFault
 from app.core.noise import NoNoise
 from app.core.study import Trust
@@ -15,7 +15,7 @@ from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.calibration import Purse
 from app.estimators.interface import NotApplicable, Plan, Question
 from app.estimators.linear import linear_plan, participants
-from app.estimators.reports import noise_variance
+from app.estimators.reports import noise_variance, stands_for
 from app.estimators.selectors import selected
 from app.estimators.solver import Constrained, solve
 
@@ -85,7 +85,8 @@ def constrained_plan(
             ),
             caps=caps,
             tilt=question.tilt,
-            people=float(max(question.people or 0, sum(group.count for group in groups))),
+            people=float(max(question.people or 0, Groups.of(groups).people)),
+            stands=stands_for(groups)[members],
         )
     )
     person = np.zeros(len(groups))

@@ -23,7 +23,7 @@ from app.estimators.interface import NotApplicable, Parameter, Plan, Question
 from app.estimators.linear import linear_plan, participants, sizes_of
 from app.estimators.noises import PricedNoise
 from app.estimators.output_view import COALITION
-from app.estimators.reports import VARIANCE, noise_variance, variances
+from app.estimators.reports import VARIANCE, noise_variance, stands_for, variances
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,8 @@ def _inverse_variance_plan(
                 noises=np.array([noise_variance(groups[index], expected) for index in parts.local]),
                 reports=sizes[list(parts.local)],
                 tilt=question.tilt,
-                people=float(max(question.people or 0, sizes.sum())),
+                people=float(max(question.people or 0, groups.people)),
+                stands=stands_for(groups)[list(parts.local)],
             )
             weights = np.zeros(len(groups))
             weights[list(parts.local)] = problem.solve(steering).reports
@@ -128,7 +129,7 @@ class Kvh:
     """
 
     name: ClassVar[str] = "kvh"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
     currencies: ClassVar[frozenset[Currency]] = frozenset(Currency)
     parameters: ClassVar[tuple[Parameter, ...]] = (VARIANCE, COALITION)
@@ -169,7 +170,7 @@ class Pwh:
     """The mean of both parts weighted by their noise alone, for an unknown variance."""
 
     name: ClassVar[str] = "pwh"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
     currencies: ClassVar[frozenset[Currency]] = frozenset(Currency)
     parameters: ClassVar[tuple[Parameter, ...]] = (COALITION,)

@@ -79,6 +79,12 @@ def sizes_of(groups: Sequence[Group]) -> NDArray[np.float64]:
     return np.array(Groups.of(groups).column("count"), dtype=np.float64)
 
 
+def silent_of(groups: Sequence[Group]) -> NDArray[np.float64] | None:
+    """People of each group whose devices reported other measures, shape (G,); None where none did."""
+    silent = Groups.of(groups).column("silent")
+    return np.array(silent, dtype=np.float64) if any(silent) else None
+
+
 def linear_plan(
     groups: Sequence[Group],
     question: Question,
@@ -246,7 +252,14 @@ def combine(
                 bounded = max(bounded, weight * math.sqrt(of_report))
     # The estimate errs by its noise, and by weights that differ from 1/n. People of the study who are in
     # no group weigh 0, so their whole 1/n counts as a deviation, with the largest variance of any group.
-    weighed = Deviations.of(sizes, person, people=question.people or 0, tilt=question.tilt, absent=absent)
+    weighed = Deviations.of(
+        sizes,
+        person,
+        people=question.people or 0,
+        tilt=question.tilt,
+        absent=absent,
+        silent=silent_of(groups),
+    )
     squares, spread = sizes * person**2, normal + laplace_variance(parts)
     # None asks for the shrinkage that suits this much noise, a rule for the one that suits these weights.
     if shrinkage is None:

@@ -21,7 +21,7 @@ from app.estimators.constrained import constrained_plan
 from app.estimators.interface import NotApplicable, Parameter, Plan, Question
 from app.estimators.linear import Shrinkage, linear_plan, participants, sizes_of
 from app.estimators.output_view import COALITION
-from app.estimators.reports import VARIANCE, noise_variance, variances
+from app.estimators.reports import VARIANCE, noise_variance, stands_for, variances
 from app.estimators.selectors import GROUP_CAP, GROUP_VARIANCE, entries_of
 
 SHRINK_NONE = "none"
@@ -59,7 +59,7 @@ class Optimal:
     """
 
     name: ClassVar[str] = "optimal"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
     currencies: ClassVar[frozenset[Currency]] = frozenset(Currency)
     parameters: ClassVar[tuple[Parameter, ...]] = (
@@ -182,7 +182,8 @@ def _solve(groups: Sequence[Group], question: Question, variance: float, *, mini
         noises=np.array([noise_variance(groups[index], variance) for index in local]),
         reports=sizes[local],
         tilt=question.tilt,
-        people=float(max(question.people or 0, sum(groups.column("count")))),
+        people=float(max(question.people or 0, groups.people)),
+        stands=stands_for(groups)[local],
     )
     solution = problem.minimax(variance) if minimax else problem.solve(variance)
     weights = [0] * len(groups)

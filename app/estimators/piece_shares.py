@@ -29,7 +29,8 @@ from app.core.study import Currency, Relation, Trust
 from app.estimators.choice_reports import Reported, ReportNoise
 from app.estimators.combination import Sums, best_shares
 from app.estimators.deviations import Deviations, tilts_of
-from app.estimators.linear import sizes_of
+from app.estimators.linear import silent_of, sizes_of
+from app.estimators.reports import stands_for
 from app.estimators.shares import SharesPlan
 from app.estimators.weighing import Weighing
 
@@ -89,9 +90,12 @@ def combined_shares(
         variance=1.0,
         tilts=tilts_of(tilt, sums.absent) * math.sqrt(2 * bins / (bins - 1)),
         people=round(float(np.dot(sizes, ~sums.absent))),
+        stands=stands_for(groups),
     )
     # What that comes to for people, as for weights of one sum.
-    weighed = Deviations.of(sizes, np.asarray(columns @ shares), tilt=tilt, absent=sums.absent)
+    weighed = Deviations.of(
+        sizes, np.asarray(columns @ shares), tilt=tilt, absent=sums.absent, silent=silent_of(groups)
+    )
     weighing = Weighing.of(weighed, currency)
     reported = tuple(
         Reported(people=counts[place], weight=float(share) / counts[place], noise=noise)

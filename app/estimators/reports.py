@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
+import numpy as np
 from dither.device.randomizers import ReportNoise, randomizer
+from numpy.typing import NDArray
 
-from app.core.cohort import Group
+from app.core.cohort import Group, Groups
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE, NotANumber, parse_decimal
 from app.estimators.accuracy import WORST_VARIANCE
@@ -123,6 +125,13 @@ def farthest(group: Group) -> float:
     except ValueError as error:
         raise InternalFault("Reports were randomized with nothing.") from error
     return (end if group.reports.reach is None else min(end, GRID_SIZE + group.reports.reach)) / GRID_SIZE
+
+
+def stands_for(groups: Sequence[Group]) -> NDArray[np.float64]:
+    """How many people a report of each group stands for, itself and those who were not heard, shape (G,)."""
+    groups = Groups.of(groups)
+    heard, silent = (np.array(groups.column(name), dtype=np.float64) for name in ("count", "silent"))
+    return 1 + silent / np.maximum(heard, 1)
 
 
 def noise_of(group: Group) -> ReportNoise:

@@ -33,6 +33,7 @@ class Constrained:
         caps: (indices of groups, the most that their shares may add up to), limits in (0, 1].
         tilt: D [range widths].
         people: n; those in none of the groups weigh 0.
+        stands: How many people a person of each group stands for, shape (G,), where not one.
     """
 
     counts: NDArray[np.float64]
@@ -41,6 +42,7 @@ class Constrained:
     caps: Sequence[tuple[Sequence[int], float]]
     tilt: float = 0.0
     people: float = 0.0
+    stands: NDArray[np.float64] | float = 1.0
 
 
 def solve(problem: Constrained) -> NDArray[np.float64]:
@@ -82,7 +84,7 @@ def solve(problem: Constrained) -> NDArray[np.float64]:
         scale = float(terms.max(initial=0.0)) or 1.0
     objective = cp.sum(cp.multiply(terms / scale, cp.square(share))) + noise / scale * cp.square(eta)
     if problem.tilt:
-        equal = problem.counts / problem.people
+        equal = problem.counts * problem.stands / problem.people
         away = cp.norm1(share - equal) / 2 + max(1 - float(equal.sum()), 0.0) / 2
         objective += problem.tilt**2 / scale * cp.square(away)
     constraints = [cp.sum(share) == 1]

@@ -5,16 +5,17 @@ of a report (0 for who sent none), and a tilt D, minimize
 
 .. math:: J(c, \eta) = \sum_i (s + r_i) c_i^2 + 2 \eta^2 + D^2 TV(c)^2, \qquad TV = \sum_i (g - c_i)_+.
 
-TV is half of :math:`\sum |c_i - g|`, convex and at least 0, so J is strictly convex in (c, eta): what
-satisfies its conditions is its only minimum. With :math:`T = D^2 TV`, the multiplier lambda of the sum,
+Who was heard by a draw among k people (`app.estimators.deviations`) stands for k: their g is k / n, and all g
+sum to one. TV is half of :math:`\sum |c_i - g|`, convex and at least 0, so J is strictly convex in (c, eta):
+what satisfies its conditions is its only minimum. With :math:`T = D^2 TV`, the multiplier lambda of the sum,
 :math:`\alpha = \lambda - T` and :math:`\beta = \lambda + T` they say
 
 .. math:: c_i = \min\Big(\epsilon_i \eta,\; \operatorname{median}\Big(\frac{\alpha}{2 (s + r_i)},\; g,\;
           \frac{\beta}{2 (s + r_i)}\Big)\Big), \qquad
           \sum_i \epsilon_i \kappa_i = 4 \eta, \quad \kappa_i = \beta - 2 s c_i - 2 T [c_i > g]
 
-with the second sum over the people whom their epsilon bounds. The level of people without a report is the
-largest of all, and the mean of all weights is g, so it is g or more: central people weigh
+with the second sum over the people whom their epsilon bounds. The level of people without a report is 1/n
+or more, since a smaller one would leave all weights below their g, which sum to one: central people weigh
 :math:`\eta \min(\epsilon_i, \tau)` as without a tilt, reports lie between two levels, and many of them
 weigh g exactly where the tilt is large.
 
@@ -52,6 +53,7 @@ class TiltedProblem:
         variance: s, bound on the variance of the data [range width squared].
         tilt: D, above 0 [range widths].
         people: n, all people of the study; who is in none of these groups weighs 0.
+        stands: How many people one report of each local group stands for, shape (H,), at least 1.
 
     Privacy: epsilons and group sizes are public under replace_one; no data, no randomness.
     Cost: O(K + H log H) here, O(log(K + H)) for each of the some hundred steps of `solve`.
@@ -68,7 +70,9 @@ class TiltedProblem:
         variance: float,
         tilt: float,
         people: float,
+        stands: NDArray[np.float64] | None = None,
     ) -> None:
+        for_each = np.ones_like(reports) if stands is None else stands
         self._variance = max(variance, _LEAST_VARIANCE)
         self._square = tilt * tilt
         self._public = public
@@ -79,12 +83,13 @@ class TiltedProblem:
         # What all weigh together, over eta, where the level is at each epsilon.
         following = np.array(self._central[-1]) - np.cumsum(counts) + public
         self._filled: list[float] = (np.cumsum(counts * epsilons) + epsilons * following).tolist()
-        order = np.argsort(noises, kind="stable")
-        costs = noises[order] + self._variance
-        self._costs: list[float] = costs.tolist()
-        self._locals = _sums(reports[order])
-        self._shares = _sums(reports[order] / (2 * costs))
         self._each = noises + self._variance
+        self._due = for_each
+        # In the order in which they come to weigh what they are due, as the levels rise.
+        order = np.argsort(self._each * for_each, kind="stable")
+        self._costs: list[float] = (self._each * for_each)[order].tolist()
+        self._locals = _sums((reports * for_each)[order])
+        self._shares = _sums((reports / (2 * self._each))[order])
         within = self._central[-1] + public + self._locals[-1]
         self._equal = 1 / max(people, within)
         self._others = max(people - within, 0.0)
@@ -168,7 +173,7 @@ class TiltedProblem:
 
     def _of_reports(self, alpha: float, beta: float) -> NDArray[np.float64]:
         low, high = alpha / (2 * self._each), beta / (2 * self._each)
-        return np.maximum(low, np.minimum(high, self._equal))
+        return np.maximum(low, np.minimum(high, self._equal * self._due))
 
 
 def _sums(parts: NDArray[np.float64]) -> list[float]:

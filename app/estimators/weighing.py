@@ -21,8 +21,9 @@ from app.estimators.affine import AffineProblem
 from app.estimators.calibration import GAUSSIAN_UNIT, gaussian_weight
 from app.estimators.deviations import Deviations, uneven_at_most
 from app.estimators.interface import NotApplicable
-from app.estimators.linear import participants
+from app.estimators.linear import participants, silent_of
 from app.estimators.pivot import offered_weight
+from app.estimators.reports import stands_for
 
 NO_REPORTS: Mapping[int, float] = MappingProxyType({})
 
@@ -166,6 +167,7 @@ def weigh_public(
             reports=np.array([groups[index].count for index in noises], dtype=np.float64),
             tilt=target.tilt,
             people=people,
+            stands=stands_for(groups)[list(noises)],
         ).solve(target.variance)
         reports[list(noises)] = solution.reports
         if central and math.isfinite(solution.tau):
@@ -180,7 +182,7 @@ def weigh_public(
     mass = sum(weight * group.count for weight, group in zip(weights, groups, strict=True))
     private = 1 - float(np.dot(sizes, reports)) if mass else 0.0
     shares = np.array([float(weight) for weight in weights]) * (private / max(mass, 1)) + reports
-    weighed = Deviations.of(sizes, shares, people=people, tilt=tilt)
+    weighed = Deviations.of(sizes, shares, people=people, tilt=tilt, silent=silent_of(groups))
     return replace(
         Weighing.of(weighed, currency),
         weights=tuple(weights),

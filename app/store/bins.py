@@ -163,7 +163,7 @@ SUM_MEASURE = Sql.of(MeasureSum)(f"""
 # For plans, also of reports that are not folded yet. A study takes none whose owners had spent something.
 REPORTED_MEASURE = Sql.of(Cohort)(f"""
     SELECT 0 AS id, trust, epsilon, carried, epsilon AS spent, CAST(NULL AS bigint) AS reach, segment,
-           {_MEASURE_SUMS}
+           0 AS reported, {_MEASURE_SUMS}
     FROM contribution c WHERE c.study_id = :study_id AND c.trust = 'local' AND c.value IS NOT NULL
     GROUP BY trust, epsilon, carried, segment ORDER BY epsilon, carried, segment
 """)

@@ -99,7 +99,8 @@ class Fresh:
 READ_EPOCH_ROWS = Sql.of(Fresh)(f"""
     SELECT CAST(:epoch AS int) AS epoch, least, largest, 0 AS id, trust, epsilon, carried,
            CASE WHEN trust = 'local' THEN epsilon ELSE carried END AS spent,
-           count, total, total_squares, CAST(NULL AS bigint) AS reach, segment, 0 AS silent
+           count, total, total_squares, CAST(NULL AS bigint) AS reach, segment, 0 AS silent,
+           0 AS reported
     FROM (
         SELECT trust, segment, {key_columns("c")}, count, total, total_squares, least, largest
         FROM (

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-from app.core.cohort import Cohort, Cohorts, Group
+from app.core.cohort import Cohort, Cohorts, Group, Groups
 from app.core.release import Used
 from app.core.study import StudyDefinition, Trust
 from app.services.shapes.shape_questions import ShapeQuestion
@@ -41,13 +41,13 @@ class ShapeCrowd:
 
         Of a question that is answered by steps those central cohorts take part that are named.
         Where the number of people is asked for, and public, all of them are in it, and offer nothing.
-        Those who did not report the choice are a group without cohorts, and so are the people who answered
-        searches: what they said is published. Those of them who have a report, too, count once.
+        The people who answered searches are a group without cohorts: what they said is published. Those of
+        them who have a report, too, count once.
         """
         if question.public:
             everyone = Group(trust=Trust.PUBLIC, epsilon=0, count=sum(cohort.count for cohort in cohorts))
             return cls(groups=(everyone,), members=(tuple(cohorts),))
-        merged: dict[tuple[Trust, int, bool], list[Cohort]] = {}
+        merged: dict[tuple[Trust, int, bool, int], list[Cohort]] = {}
         for cohort in cohorts:
             offer, participates = 0, cohort.trust is Trust.PUBLIC
             if cohort.trust is Trust.LOCAL and question.choices:
@@ -56,20 +56,19 @@ class ShapeCrowd:
                 offer = question.offer(cohort.epsilon)
                 able = offer <= cohort.epsilon - cohort.spent
                 participates = offer > 0 and (able if taking_part is None else cohort.id in taking_part)
-            merged.setdefault((cohort.trust, offer, participates), []).append(cohort)
+            told = cohort.reported if question.choices else 0
+            merged.setdefault((cohort.trust, offer, participates, told), []).append(cohort)
         groups = tuple(
             Group(
                 trust=trust,
                 epsilon=offer,
                 count=sum(cohort.count - (cohort.silent if question.choices else 0) for cohort in members),
                 participates=participates,
+                silent=sum(cohort.silent for cohort in members) if question.choices else 0,
             )
-            for (trust, offer, participates), members in merged.items()
+            for (trust, offer, participates, _), members in merged.items()
         )
         members = tuple(tuple(members) for members in merged.values())
-        if question.choices and (silent := sum(cohort.silent for cohort in cohorts)):
-            group = Group(trust=Trust.LOCAL, epsilon=0, count=silent, participates=False)
-            groups, members = (*groups, group), (*members, ())
         if searched is None:
             return cls(groups=groups, members=members)
         groups = tuple(
@@ -102,7 +101,7 @@ class ShapeCrowd:
     @property
     def people(self) -> int:
         """All people with a live contribution."""
-        return sum(group.count for group in self.groups)
+        return Groups.of(self.groups).people
 
     @property
     def unable(self) -> int:
@@ -123,24 +122,21 @@ class ShapeCrowd:
     @property
     def local(self) -> int:
         """Local people whose reports have no part in it."""
-        return self._idle(reporting=True)
+        return sum(
+            group.count
+            for place, group in enumerate(self.groups)
+            if group.trust is Trust.LOCAL and not group.participates and place not in self.small
+        )
 
     @property
     def silent(self) -> int:
         """Local people who did not report the choice."""
-        return self._idle(reporting=False)
+        return sum(group.silent for group in self.groups)
 
     @property
     def left_out(self) -> int:
         """All who have no part in it."""
         return self.unable + self.of_small + self.local + self.silent
-
-    def _idle(self, *, reporting: bool) -> int:
-        return sum(
-            group.count
-            for group, members in zip(self.groups, self.members, strict=True)
-            if group.trust is Trust.LOCAL and not group.participates and bool(members) is reporting
-        )
 
     @property
     def reporting(self) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from app.services.statistics.planning import NOT_REPORTED, in_units
 NUMBERS = ("estimate", "standard_error", "noisy_count")
 """What an answer may say of itself that lists show, too."""
 
-VERSION = 4
+VERSION = 5
 """Grows whenever the distribution of answers changes."""
 
 

@@ -44,8 +44,8 @@ class Crowd:
         """
         here = Cohorts.of(cohorts)
         # Groups come in the order in which their first cohorts do.
-        merged: dict[tuple[Trust, int, bool, int], int] = {}
-        key: tuple[Trust, int, bool, int]
+        merged: dict[tuple[Trust, int, bool, int, int], int] = {}
+        key: tuple[Trust, int, bool, int, int]
         secret = bool(resolved.by) and study.relation is Relation.ADD_REMOVE_ONE
         labels = _labels(study, resolved.by, here) if secret else repeat(0, len(here))
         trusts, epsilons, carrieds = map(here.column, ("trust", "epsilon", "carried"))
@@ -57,17 +57,20 @@ class Crowd:
         else:
             everyone_able = map(taking_part.__contains__, here.column("id"))
         # Years of epochs have many cohorts, and few that differ in these.
-        kinds = list(zip(trusts, epsilons, carrieds, everyone_able, labels, strict=True))
+        reported = here.column("reported")
+        kinds = list(zip(trusts, epsilons, carrieds, everyone_able, labels, reported, strict=True))
         place_of = {}
-        for trust, epsilon, carried, able, label in dict.fromkeys(kinds):
+        for kind in dict.fromkeys(kinds):
+            trust, epsilon, carried, able, label, told = kind
             if trust is Trust.CENTRAL:
-                key = trust, offers[epsilon], able, label
+                key = trust, offers[epsilon], able, label, 0
             elif trust is Trust.LOCAL:
-                # The report itself was randomized with what was left of the epsilon.
-                key = trust, epsilon - carried, True, label
+                # The report itself was randomized with what was left of the epsilon. Devices that report more
+                # measures are heard more often, also where each report has the same epsilon.
+                key = trust, epsilon - carried, True, label, told
             else:
-                key = trust, 0, True, label
-            place_of[trust, epsilon, carried, able, label] = merged.setdefault(key, len(merged))
+                key = trust, 0, True, label, 0
+            place_of[kind] = merged.setdefault(key, len(merged))
         places = [place_of[kind] for kind in kinds]
         return _grouped(
             study,
@@ -75,8 +78,8 @@ class Crowd:
             places,
             [trust for trust, *_ in merged],
             [offer for _, offer, *_ in merged],
-            [able for _, _, able, _ in merged],
-            labels=[label for *_, label in merged] if secret else (),
+            [able for _, _, able, *_ in merged],
+            labels=[label for *_, label, _ in merged] if secret else (),
         )
 
     def some(self, study: StudyDefinition, cohorts: Sequence[int]) -> "Crowd":
@@ -103,7 +106,7 @@ class Crowd:
     @property
     def people(self) -> int:
         """All people with a live contribution."""
-        return sum(self.groups.column("count"))
+        return self.groups.people
 
     @property
     def left_out(self) -> int:
@@ -113,8 +116,8 @@ class Crowd:
 
     @property
     def silent(self) -> int:
-        """Those of them who did not report the measure: groups of their own, of no cohort."""
-        return sum(self.cohorts.column("silent"))
+        """Those of them who did not report the measure."""
+        return sum(self.groups.column("silent"))
 
     def sums(self, name: str) -> list[int]:
         """For each group the sum of a field over its cohorts."""
@@ -133,17 +136,15 @@ def _grouped(
 ) -> Crowd:
     """Groups by trust, offer, whether they take part and label, each cohort being in that of its place."""
     counts, silent = (_added_up(places, cohorts.column(name), len(trusts)) for name in ("count", "silent"))
-    rest = [place for place, count in enumerate(silent) if count] if any(silent) else []
     columns: dict[str, Sequence[object]] = {
-        "trust": [*trusts, *repeat(Trust.LOCAL, len(rest))],
-        "epsilon": [*offers, *(offers[place] for place in rest)],
-        "count": [*map(sub, counts, silent), *(silent[place] for place in rest)],
-        "participates": [*ables, *repeat(False, len(rest))],
-        "reports": [*_reports(study, trusts, places, cohorts), *repeat(None, len(rest))],
+        "trust": trusts,
+        "epsilon": offers,
+        "count": list(map(sub, counts, silent)),
+        "participates": ables,
+        "reports": _reports(study, trusts, places, cohorts),
+        "silent": silent,
     }
-    return Crowd(
-        groups=Groups(columns, len(trusts) + len(rest)), cohorts=cohorts, places=places, labels=labels
-    )
+    return Crowd(groups=Groups(columns, len(trusts)), cohorts=cohorts, places=places, labels=labels)
 
 
 def _labels(study: StudyDefinition, by: str, cohorts: Cohorts) -> Sequence[int]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dither.device.measures import epsilon_of_each
+from dither.device.measures import epsilon_of_each, reported
 
 from app.core.cohort import Cohort
 from app.core.study import Study, Trust
@@ -52,9 +52,9 @@ async def read_profile(connection: Connection, study: Study, measure: str) -> Se
     if not measure or Trust.LOCAL not in study.definition.trust:
         return _reporting(study, rows)
     place = study.definition.measures.place(measure)
-    reported = await bins.reported_measure(connection, study.id, place)
+    sent = await bins.reported_measure(connection, study.id, place)
     others = [row for row in rows if row.trust is not Trust.LOCAL]
-    return [*others, *_reporting(study, reported)]
+    return [*others, *_reporting(study, sent)]
 
 
 def _reporting(study: Study, rows: Sequence[Cohort]) -> Sequence[Cohort]:
@@ -71,8 +71,9 @@ def _reporting(study: Study, rows: Sequence[Cohort]) -> Sequence[Cohort]:
     found = []
     for row in rows:
         if row.trust is Trust.LOCAL:
-            each = definition.randomized_with(row.epsilon)
-            each = epsilon_of_each(each, number) if number else each
-            row = replace(row, epsilon=each, carried=0, spent=each)
+            each, told = definition.randomized_with(row.epsilon), 0
+            if number:
+                each, told = epsilon_of_each(each, number), reported(each, number)
+            row = replace(row, epsilon=each, carried=0, spent=each, reported=told)
         found.append(row)
     return found

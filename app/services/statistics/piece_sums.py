@@ -73,6 +73,7 @@ def sums_of(
         "count": [*sizes, *others.column("count")],
         "participates": [True] * central + [*others.column("participates")],
         "reports": [None] * central + [*others.column("reports")],
+        "silent": [0] * central + [*others.column("silent")],
     }
     public = [weights[place] for place in rest if trusts[place] is Trust.PUBLIC]
     return Sums(

@@ -148,7 +148,7 @@ def shares_of(sums, tilt, variance=WORST_VARIANCE):
     question = question_of(sums, tilt)
     parts = _Parts.of(sums, linear(variance=variance), question)
     sizes = np.array([group.count for group in sums.groups], dtype=float)
-    return parts.best(question, sizes, sums.absent, variance)
+    return parts.best(question, sizes, sums, variance)
 
 
 @given(sums=situations(), variance=st.sampled_from([WORST_VARIANCE, 0.01]))

@@ -1,5 +1,7 @@
 """How far weights are from 1/n: against person by person, and the bias against linear programs."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -74,3 +76,41 @@ def test_rounding_makes_no_weights_unequal_and_a_real_difference_does():
     assert Deviations.of(sizes, person, tilt=1.0).bias == 0.0
     assert not Deviations.of(sizes, person + np.array([4e-8, -3e-8]), tilt=1.0).equal
     assert not Deviations.of(sizes, person, people=8).equal
+
+
+SAMPLES = st.lists(
+    st.tuples(st.integers(1, 4), st.integers(0, 3), st.integers(1, 5), st.integers(0, 5)),
+    min_size=1,
+    max_size=4,
+)
+"""People who were heard and who were not, what one of the first weighs, and what their values start with."""
+
+
+@given(samples=SAMPLES, tilt=st.floats(0.0, 1.0))
+def test_who_is_heard_by_a_draw_is_no_tilt_and_has_the_variance_of_the_draw(samples, tilt):
+    """Against people one by one, and against every sample that there could have been."""
+    sizes = np.array([heard for heard, *_ in samples], dtype=float)
+    silent = np.array([rest for _, rest, *_ in samples], dtype=float)
+    raw = np.array([weight for *_, weight, _ in samples], dtype=float)
+    person = raw / float(sizes @ raw)
+    found = Deviations.of(sizes, person, tilt=tilt, silent=silent)
+    people = sizes.sum() + silent.sum()
+    each = sizes * person / (sizes + silent)
+    assert found.people == people
+    assert found.bias == pytest.approx(
+        tilt / 2 * float((sizes + silent) @ np.abs(each - 1 / people)), abs=1e-12
+    )
+    for place, (heard, rest, _, start) in enumerate(samples):
+        values = [((start + one) * one) % 7 / 6 for one in range(heard + rest)]
+        scatter = float(np.var(values))
+        errors = [
+            person[place] * sum(sample) - each[place] * sum(values)
+            for sample in itertools.combinations(values, heard)
+        ]
+        assert float(np.mean(errors)) == pytest.approx(0, abs=1e-12)
+        alone = heard * person[place] ** 2 - (heard + rest) * each[place] ** 2 + float(found.drawn[place])
+        assert float(np.mean(np.square(errors))) == pytest.approx(alone * scatter, abs=1e-12)
+    squares = sizes @ (person - 1 / people) ** 2 + silent.sum() / people**2 + found.drawn.sum()
+    assert found.about_dataset() == pytest.approx(squares, abs=1e-12)
+    assert found.moved(1.0).sum() == pytest.approx(squares, abs=1e-12)
+    assert found.equal == (not silent.any() and bool(np.all(np.abs(person - 1 / people) < 1e-12)))

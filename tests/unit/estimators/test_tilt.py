@@ -191,18 +191,55 @@ def test_no_weights_err_less_than_those_of_the_solver(seed):
     others, tilt = int(random.choice([0, 0, 400])), float(random.choice([1e-4, 0.01, 0.1, 0.3, 1.0]))
     variance = float(random.choice([0.25, 0.25, 0.01, 1e-4]))
     solution, people = of_profile((central_people, known, reports, others, tilt, variance))
+    assert_optimal(solution, central_people, known, reports, people, tilt, variance, np.ones(len(reports)))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_weights_err_less_where_reports_stand_for_those_who_were_not_heard(seed):
+    random = np.random.default_rng(seed)
+    central_people = [(float(e), int(n)) for e, n in _kinds(random, 0.01, 30, 4)]
+    reports = [(float(r), int(n)) for r, n in _kinds(random, 0.01, 100, 5)] or [(1.0, 30)]
+    known, others = int(random.choice([0, 0, 40])), int(random.choice([0, 0, 400]))
+    tilt, variance = float(random.choice([0.01, 0.1, 0.3, 1.0])), float(random.choice([0.25, 0.01]))
+    stands = random.uniform(1, 8, len(reports))
+    offers, counts = columns(central_people)
+    noises, told = columns(reports)
+    people = known + others + float(counts.sum() + told @ stands)
+    solution = AffineProblem(
+        offers,
+        counts,
+        public=float(known),
+        noises=noises,
+        reports=told,
+        tilt=tilt,
+        people=people,
+        stands=stands,
+    ).solve(variance)
+    assert_optimal(solution, central_people, known, reports, people, tilt, variance, stands)
+
+
+def assert_optimal(solution, central_people, known, reports, people, tilt, variance, stands):
     found = variance * solution.squares + solution.noise + solution.bias**2
     offers, counts = columns(central_people)
     noises, told = columns(reports)
     sizes = np.concatenate((counts, [known] * bool(known), told))
+    due = np.concatenate((np.ones(sizes.size - told.size), stands)) * sizes / people
     costs = np.concatenate((np.full(sizes.size - told.size, variance), variance + noises))
     epsilons = np.concatenate((offers, np.full(sizes.size - offers.size, np.inf)))
     shares = solve(
-        Constrained(counts=sizes, costs=costs, epsilons=epsilons, caps=[], tilt=tilt, people=float(people))
+        Constrained(
+            counts=sizes,
+            costs=costs,
+            epsilons=epsilons,
+            caps=[],
+            tilt=tilt,
+            people=float(people),
+            stands=due * people / sizes,
+        )
     )
     each = shares / sizes
     eta = float((each[: offers.size] / offers).max(initial=0.0))
-    away = float(np.abs(shares - sizes / people).sum()) / 2 + others / people / 2
+    away = float(np.abs(shares - due).sum()) / 2 + (1 - float(due.sum())) / 2
     best = float(np.dot(costs, shares * each)) + 2 * eta**2 + (tilt * away) ** 2
     assert best * (1 - 1e-6) <= found <= best * (1 + 1e-7)
 
