@@ -211,6 +211,7 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
             oidc=verifier,
             sign_in=sign_in,
             public_url=settings.public_url,
+            embed_origins=settings.embed_origins,
             check_ready=check_ready,
         )
 

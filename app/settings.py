@@ -199,6 +199,11 @@ class Settings(BaseSettings):
         description="Origins of web pages whose scripts may contribute from a browser, separated by commas "
         "or spaces, for example `https://survey.example`. Without it, no page of another origin may.",
     )
+    embed_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Origins of web pages that may hold the page of a link in a frame, separated by commas "
+        "or spaces, for example `https://school.example`. Without it, none may. No other page is framed.",
+    )
     estimators: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
         description="Estimators of other installed distributions that may answer, separated by commas or "
@@ -271,7 +276,7 @@ class Settings(BaseSettings):
             raise ValueError("must be http:// or https:// and a host, without a path")
         return value and value.rstrip("/").lower()
 
-    @field_validator("cors_origins", mode="before")
+    @field_validator("cors_origins", "embed_origins", mode="before")
     @classmethod
     def _are_origins(cls, value: object) -> object:
         if not isinstance(value, str):

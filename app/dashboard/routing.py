@@ -17,9 +17,11 @@ from app.web.request_log import REFUSAL
 
 Page = Callable[[PageRequest], Awaitable[Response]]
 
+NO_FRAMES = "frame-ancestors 'none'"
+
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    f"form-action 'self'; base-uri 'none'; {NO_FRAMES}"
 )
 """Nothing but our own style sheets, scripts and pictures, no frames, and forms go nowhere else."""
 

@@ -1,6 +1,6 @@
 """What the lifespan hands to every request."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypedDict
 
@@ -44,6 +44,7 @@ class Api:
         rate: How often a token may ask.
         visitors: How often people without a token may send something.
         public_url: Where people reach the service; None: wherever they asked.
+        embed_origins: Whose pages may hold the page of a link in a frame.
         check_ready: Raises Unavailable where the database or its schema is not as it should be.
     """
 
@@ -56,6 +57,7 @@ class Api:
     rate: RateLimit = field(default_factory=lambda: RateLimit(0))
     visitors: Visitors = field(default_factory=Visitors)
     public_url: str | None = None
+    embed_origins: Sequence[str] = ()
     check_ready: Callable[[], Awaitable[None]]
     _intakes: dict[int, Intake] = field(default_factory=dict)
 

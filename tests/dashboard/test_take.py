@@ -13,7 +13,7 @@ from dither.device.shapes import HALF, duchi_reach
 
 from app.dashboard.pages.take import SAYS
 from app.web.visitors import OF_AN_ADDRESS
-from tests.api.service import Service
+from tests.api.service import Service, open_service
 from tests.dashboard.browser import ORIGIN, text_of
 
 STRONG = {"trust": "central", "epsilon": "0.5"}
@@ -390,6 +390,23 @@ async def test_a_language_that_was_chosen_on_the_page_stays(service: Service):
     assert "Ihre Antwort wurde gelöscht." in text_of(gone.text)
     unknown = (await opened(service, f"{path}?language=%22%3E%3Cb%3E")).text
     assert unknown == page.replace(hidden(page, "key"), hidden(unknown, "key"))
+
+
+async def test_only_pages_of_links_are_framed_and_only_by_origins_that_are_named(database_url: str):
+    origins = "https://school.example http://localhost:8080"
+    async with open_service(database_url, embed_origins=origins.replace(" ", ", ")) as service:
+        study = await service.study(**RANGE)
+        (path,) = await links(service, study)
+        sent = await send(service, path, {**STRONG, "value": "5"})
+        for page in (await opened(service, path), sent, await opened(service, "/take/receipt")):
+            assert f"frame-ancestors {origins}" in page.headers["content-security-policy"]
+            assert "'none'; style-src" in page.headers["content-security-policy"]
+        unknown = await opened(service, "/take/AAAAAAAAAAAAAAAAAAAAAA")
+        assert f"frame-ancestors {origins}" in unknown.headers["content-security-policy"]
+        for path in ("/dashboard/login", "/dashboard/person/open/x", "/docs"):
+            async with httpx.AsyncClient(transport=service.transport, base_url=ORIGIN) as client:
+                other = await client.get(path)
+            assert "frame-ancestors 'none'" in other.headers["content-security-policy"]
 
 
 async def test_forms_of_other_sites_are_refused(service: Service):

@@ -13,10 +13,19 @@ from typing import Any, Literal
 from urllib.parse import parse_qsl, quote, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Request, Route, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Request,
+    Route,
+    expect,
+    sync_playwright,
+)
 
 from app.dashboard.rendering import HERE
-from tests.support.browser import FLAGS, chromium, need
+from tests.support.browser import FLAGS, chromium, need, pages
 from tests.support.databases import Server
 from tests.support.live import ROOT, LiveService, live_service
 from tests.system.test_take import fits_and_is_accessible, link
@@ -385,6 +394,62 @@ def test_a_device_reads_numbers_as_the_service_does(service: LiveService, browse
         }}"""
         for mark, meant in TYPED.items():
             assert dict(page.evaluate(read, [list(meant), mark])) == meant
+
+
+@pytest.fixture(scope="module")
+def embedding(postgres_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An origin whose page frames that of a link, as the service allows, and another page of the service."""
+    folder = tmp_path_factory.mktemp("site")
+    with (
+        postgres_server.database() as url,
+        pages(folder) as origin,
+        live_service(url, env={"DITHER_EMBED_ORIGINS": f"https://other.example {origin}"}) as service,
+    ):
+        with service.client() as admin:
+            assert admin.post("/v1/studies", json=MEALS).status_code == 201
+        lunch = f'<iframe src="{link(service, "meals", kind="open")}" title="Lunch"></iframe>'
+        other = f'<iframe src="{service.base_url}/docs" title="Other"></iframe>'
+        (folder / "index.html").write_text(
+            f'<!doctype html><html lang="en"><title>School</title>{lunch}{other}'
+        )
+        yield origin
+
+
+def framed(context: BrowserContext, origin: str) -> tuple[Page, list[str]]:
+    """The page of an origin, and which frames it may not hold, as they come."""
+    page = context.new_page()
+    refused: list[str] = []
+
+    def note(message: ConsoleMessage) -> None:
+        if "frame-ancestors" in message.text:
+            refused.append(message.text)
+
+    page.on("console", note)
+    page.goto(origin)
+    return page, refused
+
+
+@pytest.mark.parametrize("trust", ["No one.", "This service."])
+def test_a_page_of_an_origin_that_was_named_holds_the_page_of_a_link(
+    embedding: str, browser: Browser, trust: str
+) -> None:
+    with phone(browser) as context:
+        page, refused = framed(context, embedding)
+        frame = page.frame_locator("iframe[title=Lunch]")
+        frame.get_by_label("price").fill("8.5")
+        frame.get_by_label("out", exact=True).check()
+        frame.get_by_label(trust).check()
+        frame.get_by_role("button", name="Send", exact=True).click()
+        expect(frame.get_by_role("status")).to_contain_text("Your answer is stored")
+        assert context.cookies() == []
+        assert len(refused) == 1, "the other page of the service"
+
+
+def test_no_other_origin_holds_the_page_of_a_link(embedding: str, browser: Browser) -> None:
+    with phone(browser) as context:
+        page, refused = framed(context, embedding.replace("127.0.0.1", "localhost"))
+        expect(page.frame_locator("iframe[title=Lunch]").get_by_label("price")).to_have_count(0)
+        assert len(refused) == 2
 
 
 def test_the_modules_that_are_served_are_a_fresh_build(tmp_path: Path) -> None:

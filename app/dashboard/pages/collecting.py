@@ -52,6 +52,7 @@ async def show(request: PageRequest) -> Response:
         study=study.definition,
         one=InvitationOut.of(invitation, request.api.services.invitations.state(invitation)),
         url=url,
+        embed_origins=request.api.embed_origins,
         # Drawn from an address that is ours.
         qr=None if url is None else Markup(await run(qr_code, url)),  # noqa: S704
     )

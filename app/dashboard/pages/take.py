@@ -30,7 +30,7 @@ from app.dashboard.languages import N_, Language, catalogs, choose
 from app.dashboard.pages.assets import device_script
 from app.dashboard.rendering import PageResponse, render
 from app.dashboard.requests import PageRequest
-from app.dashboard.routing import PageRoute
+from app.dashboard.routing import NO_FRAMES, PageRoute
 from app.services.admin.invitations import FULL
 from app.services.admin.tokens import new_secret
 from app.web.documents.invitation import RECEIPT_PATH
@@ -95,11 +95,17 @@ WRONG = N_("Nothing was stored. Look at what is marked below, and send it again.
 
 
 class TakeRoute(PageRoute):
-    """A page for people without a login: no cookie, and no more forms a minute than people send."""
+    """A page for people without a login: no cookie, and no more forms a minute than people send.
+
+    Only these pages may be framed, by origins that are named: there is no login that a frame could abuse.
+    """
 
     async def _handle(self, request: Request) -> Response:
         response = await super()._handle(request)
         response.headers["X-Robots-Tag"] = "noindex, nofollow"
+        if origins := PageRequest(request.scope, request.receive).api.embed_origins:
+            policy = self.policy.replace(NO_FRAMES, f"frame-ancestors {' '.join(origins)}")
+            response.headers["Content-Security-Policy"] = policy
         return response
 
     async def _admit(self, call: PageRequest) -> None:
