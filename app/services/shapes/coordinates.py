@@ -33,7 +33,6 @@ has the 2 d sums of its people, whose price at each share is in `app.services.st
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import ClassVar
 
 from app.accounting.costs import group_costs
 from app.accounting.measurement import Measurement
@@ -41,7 +40,6 @@ from app.core.cohort import Group
 from app.core.grid import GRID_SIZE
 from app.core.noise import Noise, as_document, repeated
 from app.core.piece import Piece
-from app.core.release import Charge
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators import labels_public, labels_secret
 from app.estimators.combination import Sums, combination_plan
@@ -51,11 +49,12 @@ from app.estimators.quantiles import LEVEL
 from app.estimators.together import together
 from app.estimators.transformed import MOMENTS
 from app.mechanisms.draw import draw
+from app.services.shapes.priced_plan import OneShape
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_parts import Noisy, Part, groups_of, mean_estimator, mean_question
-from app.services.shapes.shape_plans import added_up, charges_of, refuse_without_people
+from app.services.shapes.shape_plans import added_up, refuse_without_people
 from app.services.shapes.shape_questions import ShapeQuestion
-from app.services.shapes.shape_trees import Grown, Tree
+from app.services.shapes.shape_trees import Grown
 from app.services.statistics import planned_errors, planning
 from app.services.statistics.piece_noise import PieceNoise
 from app.services.statistics.questions import MEAN, SD, SUM, VARIANCE
@@ -63,22 +62,16 @@ from app.services.statistics.whole_plans import planned_share, weights_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CoordinatesPlan:
+class CoordinatesPlan(OneShape):
     """One question, priced, for one crowd.
 
     Attributes:
         study: The study of values of d coordinates.
-        crowd: Whom it was made for.
         plan: Of each coordinate.
-        costs: What each person of each group pays for all coordinates [the study's currency].
-        most: The largest charge to a person; in add_remove_one studies the largest that is possible.
     """
 
     study: StudyDefinition
-    crowd: ShapeCrowd
     plan: Plan
-    costs: tuple[int, ...]
-    most: int
 
     @classmethod
     def of_crowd(
@@ -124,11 +117,10 @@ class CoordinatesPlan:
             most = max(costs, default=0)
         return cls(study=study, crowd=crowd, plan=plan, costs=costs, most=most)
 
-    trees: ClassVar[tuple[Tree, ...]] = ()
-
-    one_report_moves: ClassVar[None] = None
-
-    parts_of_document: ClassVar[tuple[str, ...]] = ("coordinates",)
+    @property
+    def parts_of_document(self) -> tuple[str, ...]:
+        """See `OneShape`."""
+        return ("coordinates",)
 
     @property
     def queries(self) -> tuple[Query | SparseQuery, ...]:
@@ -139,6 +131,11 @@ class CoordinatesPlan:
     def noise(self) -> Noise:
         """On all queries."""
         return repeated(self.plan.noise, self.study.dimension)
+
+    @property
+    def of_mean(self) -> Plan:
+        """Of each coordinate."""
+        return self.plan
 
     @property
     def is_midpoint(self) -> bool:
@@ -165,10 +162,6 @@ class CoordinatesPlan:
     def interval_width(self) -> float:
         """Predicted width of the interval of each coordinate, as a part of the range."""
         return planning.interval_width(self.study, self.plan) / float(self.study.grid.width)
-
-    def charges(self) -> tuple[Charge, ...]:
-        """What it costs each cohort, in the order of ids."""
-        return charges_of(self.crowd, self.costs)
 
     def noise_json(self) -> str:
         """The noise, for the ledger."""

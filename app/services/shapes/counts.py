@@ -16,43 +16,35 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import ClassVar
 
 from app.accounting.costs import check_charges, group_costs
 from app.accounting.measurement import Measurement
 from app.core.cohort import Group
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise, as_document
-from app.core.release import Charge
 from app.core.study import Currency, StudyDefinition, Trust
 from app.estimators.interface import Interval, NotApplicable, Query
 from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
 from app.estimators.weighing import Weighing, weigh_secret
 from app.mechanisms.draw import draw
-from app.services.shapes import shape_plans
+from app.services.shapes.priced_plan import OneShape
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_parts import Part, groups_of
 from app.services.shapes.shape_questions import ShapeQuestion
-from app.services.shapes.shape_trees import Grown, Tree
+from app.services.shapes.shape_trees import Grown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CountPlan:
+class CountPlan(OneShape):
     """One question, priced, for one crowd.
 
     Attributes:
-        crowd: Whom it was made for.
         weighing: What people count for, all the same; None where their number is public.
         noise: Of the sum of weights [its units, times 2**GRID_BITS].
-        costs: What each person of each group pays [the study's currency].
-        most: The largest charge to a person; in add_remove_one studies the largest that is possible.
     """
 
-    crowd: ShapeCrowd
     weighing: Weighing | None
     noise: Noise
-    costs: tuple[int, ...]
-    most: int
 
     @classmethod
     def of_crowd(
@@ -81,11 +73,10 @@ class CountPlan:
         (most,) = group_costs([_query((weighing.cap,))], noise, study.relation, [one], study.noise)
         return cls(crowd=crowd, weighing=weighing, noise=noise, costs=tuple(costs), most=most)
 
-    trees: ClassVar[tuple[Tree, ...]] = ()
-
-    one_report_moves: ClassVar[None] = None
-
-    parts_of_document: ClassVar[tuple[str, ...]] = ("estimate", "interval")
+    @property
+    def parts_of_document(self) -> tuple[str, ...]:
+        """See `OneShape`."""
+        return ("estimate", "interval")
 
     @property
     def predicted_error(self) -> float:
@@ -93,18 +84,19 @@ class CountPlan:
         return 0.0 if self.weighing is None else math.sqrt(self._law.variance) / self.weighing.cap
 
     @property
-    def half_width(self) -> float:
-        """Half of the interval, before it is cut off at 0 [people]."""
-        return 0.0 if self.weighing is None else self._law.quantile(LEVEL) / self.weighing.cap
+    def half_width(self) -> float | None:
+        """Half of the interval, before it is cut off at 0 [people]; None of a public number."""
+        return None if self.weighing is None else self._law.quantile(LEVEL) / self.weighing.cap
 
     @property
     def interval_width(self) -> float:
         """None of them is wider than another one: a public number has no width, others are not compared."""
         return 0.0
 
-    def charges(self) -> tuple[Charge, ...]:
-        """What it costs each cohort, in the order of ids."""
-        return shape_plans.charges_of(self.crowd, self.costs)
+    def told(self, study: StudyDefinition, question: ShapeQuestion) -> float:
+        """What the error takes up of the number, where one is known."""
+        known = question.known
+        return 0.0 if self.weighing is None or known is None else self.predicted_error / known
 
     def noise_json(self) -> str:
         """The noise, for the ledger."""
@@ -128,7 +120,7 @@ class CountPlan:
             return public_count(self.crowd.people)
         # No number is below 0, so a noisy one is no further from the true one where it is raised to 0.
         people = max(0.0, self.noisy(self.weighing) / GRID_SIZE / self.weighing.cap)
-        margin = self.half_width
+        margin = self.half_width or 0.0
         interval = Interval(
             level=LEVEL, lower=max(0.0, people - margin), upper=people + margin, coverage="at_least"
         )

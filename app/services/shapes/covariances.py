@@ -3,24 +3,23 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from app.accounting.measurement import Measurement, Workload
 from app.accounting.pair_prices import pair_cost, parts_cost
 from app.core.epsilon import MICRO
 from app.core.noise import as_document
-from app.core.release import Charge
 from app.core.study import Relation, StudyDefinition
 from app.estimators.accuracy import WORST_VARIANCE
-from app.estimators.covariance import CovarianceReader, PairReader
+from app.estimators.covariance import LARGEST, CovarianceReader, PairReader
 from app.estimators.covariance_secret import SecretCovarianceReader, halved
 from app.estimators.weighing import Target, weigh_public
 from app.mechanisms.draw import draw
+from app.services.shapes.priced_plan import OneShape
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_parts import Noisy, groups_of
-from app.services.shapes.shape_plans import added_up, central_costs, charges_of, weigh
+from app.services.shapes.shape_plans import added_up, central_costs, weigh
 from app.services.shapes.shape_questions import ShapeQuestion
-from app.services.shapes.shape_trees import Grown, Tree
+from app.services.shapes.shape_trees import Grown
 
 
 def of_each(offer: int) -> int:
@@ -41,20 +40,14 @@ def _reader(study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd) 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CovariancePlan:
+class CovariancePlan(OneShape):
     """One question, priced, for one crowd.
 
     Attributes:
-        crowd: Whom it was made for.
         reader: What reads the noisy sums; it has what people count for, and the noise.
-        costs: What each person of each group pays [the study's currency].
-        most: The largest charge to a person; in add_remove_one studies the largest that is possible.
     """
 
-    crowd: ShapeCrowd
     reader: PairReader
-    costs: tuple[int, ...]
-    most: int
 
     @classmethod
     def of_crowd(cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd) -> "CovariancePlan":
@@ -73,11 +66,10 @@ class CovariancePlan:
         most = price(reader.weighing.cap) if secret else max(costs, default=0)
         return cls(crowd=crowd, reader=reader, costs=costs, most=most)
 
-    trees: ClassVar[tuple[Tree, ...]] = ()
-
-    one_report_moves: ClassVar[None] = None
-
-    parts_of_document: ClassVar[tuple[str, ...]] = ("estimate", "interval", "population_interval", "means")
+    @property
+    def parts_of_document(self) -> tuple[str, ...]:
+        """See `OneShape`."""
+        return ("estimate", "interval", "population_interval", "means")
 
     @property
     def predicted_error(self) -> float:
@@ -89,9 +81,14 @@ class CovariancePlan:
         """Predicted width of the interval [range width squared]."""
         return self.reader.interval_width
 
-    def charges(self) -> tuple[Charge, ...]:
-        """What it costs each cohort, in the order of ids."""
-        return charges_of(self.crowd, self.costs)
+    @property
+    def part_told(self) -> float:
+        """They may reach from the least to the largest one."""
+        return self.interval_width / (2 * LARGEST)
+
+    def unit(self, study: StudyDefinition) -> float:
+        """As above [one unit times the other]."""
+        return 2 * LARGEST * self.reader.unit
 
     def noise_json(self) -> str:
         """The noise, for the ledger."""

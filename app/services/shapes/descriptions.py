@@ -17,32 +17,30 @@ interval of its own rank, extended to it. That is post-processing.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import ClassVar
 
 from app.accounting.costs import group_costs
 from app.accounting.measurement import Measurement, Workload
 from app.accounting.shape_prices import tree_cost
 from app.core.cohort import Cohorts, Group, Groups
 from app.core.noise import as_document
-from app.core.release import Charge
 from app.core.study import Relation, StudyDefinition
 from app.estimators.interface import Plan
 from app.estimators.moments import with_second_moment
 from app.estimators.quantile_tree import TreePlan
 from app.estimators.transformed import MOMENTS
 from app.services.shapes.counts import CountPlan, public_count
+from app.services.shapes.priced_plan import OneShape
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_parts import Part, groups_of, mean_estimator, mean_question
 from app.services.shapes.shape_plans import (
     added_up,
     central_costs,
-    charges_of,
     tree_of,
     weigh,
 )
 from app.services.shapes.shape_questions import QUARTILES, ShapeQuestion
 from app.services.shapes.shape_trees import Grown, Tree
-from app.services.statistics import planned_errors, planning
+from app.services.statistics import planned_errors, planning, says_nothing
 from app.services.statistics.crowds import Crowd
 
 
@@ -62,28 +60,22 @@ def of_moments(offer: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Description:
+class Description(OneShape):
     """One question, priced, for one crowd.
 
     Attributes:
         study: The study.
-        crowd: Whom it was made for.
         groups: What the part for the moments sees.
         mean: Its plan.
         quartiles: Theirs.
         count: That of the number of people; None where it is public.
-        costs: What each person of each group pays for all parts [the study's currency].
-        most: The largest charge to a person; in add_remove_one studies the largest that is possible.
     """
 
     study: StudyDefinition
-    crowd: ShapeCrowd
     groups: tuple[Group, ...]
     mean: Plan
     quartiles: TreePlan
     count: CountPlan | None
-    costs: tuple[int, ...]
-    most: int
 
     @classmethod
     def of_crowd(
@@ -141,9 +133,10 @@ class Description:
             most=most,
         )
 
-    one_report_moves: ClassVar[None] = None
-
-    parts_of_document: ClassVar[tuple[str, ...]] = ("count", "mean", "sd", "quartiles")
+    @property
+    def parts_of_document(self) -> tuple[str, ...]:
+        """See `OneShape`."""
+        return ("count", "mean", "sd", "quartiles")
 
     @property
     def predicted_error(self) -> float:
@@ -155,9 +148,12 @@ class Description:
         """Predicted width of the interval for the mean, as a part of the range."""
         return planning.interval_width(self.study, self.mean) / float(self.study.grid.width)
 
-    def charges(self) -> tuple[Charge, ...]:
-        """What it costs each cohort, in the order of ids."""
-        return charges_of(self.crowd, self.costs)
+    def told(self, study: StudyDefinition, question: ShapeQuestion) -> float:
+        """Its least telling part decides."""
+        if study.relation is Relation.ADD_REMOVE_ONE and question.size is None:
+            return 0.0
+        of_mean = super(Description, self).told(study, question)
+        return max(of_mean, says_nothing.width_of(self.quartiles.predicted_error))
 
     def noise_json(self) -> str:
         """The noise of all parts, for the ledger: what is needed to compute the price again."""

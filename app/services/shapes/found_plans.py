@@ -16,19 +16,18 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import as_document
-from app.core.release import Charge
 from app.core.study import Relation, StudyDefinition
 from app.estimators import registry
 from app.estimators.found_range import FoundRange, find, narrowed
-from app.estimators.interface import NotApplicable
+from app.estimators.interface import NotApplicable, Plan
 from app.estimators.shares import SharesPlan
 from app.services.shapes.found_means import AskedMeans, Means
+from app.services.shapes.priced_plan import PricedPlan
 from app.services.shapes.shape_crowd import ShapeCrowd, by_label
 from app.services.shapes.shape_parts import groups_of, mean_estimator
 from app.services.shapes.shape_plans import (
     added_up,
     central_costs,
-    charges_of,
     noisy_counts,
     refuse_without_people,
     weigh,
@@ -44,36 +43,29 @@ GUESS = ExpectedRange(width=GRID_SIZE // 10)
 
 
 @dataclass(frozen=True, kw_only=True)
-class FoundPlan:
+class FoundPlan(PricedPlan):
     """One question, priced, for one crowd.
 
     Attributes:
         study: The study.
-        crowd: Whom it was made for.
         edges: Ends of the bins [grid steps].
         bins: The first part.
         asked: What the second part is asked, over any range.
         expected: The range that is expected to be found.
         means: Its plan over that.
-        interval_width: Predicted width of the interval, as a part of the range, if the declared one stays:
-            answers are compared by it.
+        declared_width: Predicted width of the interval, as a part of the range, if the declared one stays.
         gain: The square of the interval over the declared range, over that of this one where the values fill
             the declared range; below 1. Where a part r of it is found, 1 / r^2 times as much, without a tilt.
-        costs: What each person of each group pays for both parts [the study's currency].
-        most: The largest charge to a person; in add_remove_one studies the largest that is possible.
     """
 
     study: StudyDefinition
-    crowd: ShapeCrowd
     edges: tuple[int, ...]
     bins: SharesPlan
     asked: AskedMeans
     expected: ExpectedRange
     means: Means
-    interval_width: float
+    declared_width: float
     gain: float
-    costs: tuple[int, ...]
-    most: int
 
     @classmethod
     def of(cls, study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Cohort]) -> "FoundPlan":
@@ -130,7 +122,7 @@ class FoundPlan:
             asked=asked,
             expected=expected,
             means=means,
-            interval_width=width / float(study.grid.width),
+            declared_width=width / float(study.grid.width),
             gain=ratio**2,
             costs=costs,
             most=most,
@@ -141,9 +133,24 @@ class FoundPlan:
         """Root mean square error of the mean, if the range is found that is expected [data's unit]."""
         return min(self.means.plan.predicted_error, float(self.study.grid.width))
 
-    def charges(self) -> tuple[Charge, ...]:
-        """What it costs each cohort, in the order of ids."""
-        return charges_of(self.crowd, self.costs)
+    @property
+    def interval_width(self) -> float:
+        """As if the declared range stayed: answers are compared by it."""
+        return self.declared_width
+
+    @property
+    def of_mean(self) -> Plan:
+        """Over the range that is expected."""
+        return self.means.plan
+
+    def unit(self, study: StudyDefinition) -> float:
+        """The width of that [data's unit]."""
+        return float(study.grid.width) * self.expected.width / GRID_SIZE
+
+    def shown(self) -> dict[str, Any]:
+        """What finding a range gains, and the range that is expected."""
+        width = self.expected.width / GRID_SIZE * float(self.study.grid.width)
+        return {"gain": self.gain, "expected_range": {"width": width, "release": self.expected.release}}
 
     def noise_json(self, found: FoundRange) -> str:
         """The noise of both parts, for the ledger: what is needed to compute the price again."""

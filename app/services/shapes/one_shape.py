@@ -6,13 +6,10 @@ from app.services.shapes.coordinates import CoordinatesPlan
 from app.services.shapes.counts import CountPlan
 from app.services.shapes.covariances import CovariancePlan
 from app.services.shapes.descriptions import Description
+from app.services.shapes.priced_plan import OneShape
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_parts import Part
-from app.services.shapes.shape_plans import ShapePlan
 from app.services.shapes.shape_questions import COORDINATES, COUNT, COVARIANCE, DESCRIBE, ShapeQuestion
-
-OneShape = ShapePlan | Description | CountPlan | CoordinatesPlan | CovariancePlan
-"""What is also answered for each label of an attribute."""
 
 
 def of_crowd(

@@ -40,7 +40,6 @@ def drafted(
     before = None if taken is None else taken.before
     share_before = 0 if before is None else before.share
     share = max(question.share, share_before)
-    total = made.most_in_all if isinstance(made, ShapeStep) else made.most
     document: dict[str, object] = {
         "id": str(release_id),
         "study": study.definition.slug,
@@ -56,7 +55,7 @@ def drafted(
         "share_before": share_before / MICRO,
         "refines": None if before is None else str(before.release),
         **in_units(study.definition, "epsilon_max", made.most),
-        **in_units(study.definition, "epsilon_max_total", total),
+        **in_units(study.definition, "epsilon_max_total", made.most_in_all),
         "created_at": now.isoformat(),
     }
     if question.level is not None:
@@ -96,7 +95,7 @@ def drafted(
             width=made.interval_width if request.compares else None,
         ),
         charges=made.charges if isinstance(made, ShapeStep) else made.charges(),
-        used=made.used if isinstance(made, ShapeStep) else crowd.used(),
+        used=made.used,
         created_at=now,
         taken=taken,
     )

@@ -6,13 +6,14 @@ from app.core.cohort import Cohort
 from app.core.study import StudyDefinition
 from app.services.shapes import shape_plans
 from app.services.shapes.found_plans import FoundPlan
-from app.services.shapes.one_shape import OneShape, of_crowd
+from app.services.shapes.one_shape import of_crowd
+from app.services.shapes.priced_plan import OneShape
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_labels import LabelsPlan
 from app.services.shapes.shape_questions import FOUND_RANGE, ShapeQuestion
 from app.sessions.searched import Searched
 
-AnyPlan = OneShape | FoundPlan | LabelsPlan
+AnyPlan = OneShape | FoundPlan
 
 
 def make(

@@ -35,16 +35,16 @@ from app.accounting.measurement import Measurement
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted
-from app.core.release import Charge
 from app.core.study import Relation, StudyDefinition
 from app.estimators.interface import NotApplicable
 from app.estimators.label_shares import whole_of
 from app.estimators.shares import SharesPlan
 from app.services.shapes.coordinates import CoordinatesPlan
 from app.services.shapes.covariances import CovariancePlan
-from app.services.shapes.one_shape import OneShape, of_crowd
+from app.services.shapes.one_shape import of_crowd
+from app.services.shapes.priced_plan import OneShape
 from app.services.shapes.shape_crowd import ShapeCrowd, by_label
-from app.services.shapes.shape_plans import ShapePlan, added_up, charges_of, refuse_without_people
+from app.services.shapes.shape_plans import ShapePlan, added_up, refuse_without_people
 from app.services.shapes.shape_questions import ShapeQuestion
 from app.services.shapes.shape_trees import Grown, Tree
 from app.services.work import checkpoint
@@ -91,23 +91,17 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelsPlan:
-    """A question by an attribute, priced; see `app.services.shapes.shape_plans.ShapePlan`.
+class LabelsPlan(OneShape):
+    """A question by an attribute, priced.
 
     Attributes:
         labels: One for each declared label, in their order.
-        crowd: All people.
-        costs: What each person of each group pays [the study's currency].
-        most: The largest charge to a person; in add_remove_one studies the largest that is possible.
         whole: Of all people: of shares, covariances and coordinates it reads what the labels' plans draw,
             else it draws.
         relation: Of the study.
     """
 
     labels: tuple[Label, ...]
-    crowd: ShapeCrowd
-    costs: tuple[int, ...]
-    most: int
     whole: OneShape
     relation: Relation
 
@@ -141,13 +135,15 @@ class LabelsPlan:
             most = most + whole.most if study.relation is Relation.ADD_REMOVE_ONE else max(costs)
         return cls(labels=labels, crowd=crowd, costs=costs, most=most, whole=whole, relation=study.relation)
 
-    def charges(self) -> tuple[Charge, ...]:
-        """What it costs each cohort, in the order of ids.
+    @property
+    def for_all(self) -> OneShape:
+        """What answers for all people."""
+        return self.whole
 
-        Raises:
-            InternalFault: a cohort is in two labels.
-        """
-        return charges_of(self.crowd, self.costs)
+    @property
+    def parts_of_document(self) -> tuple[str, ...]:
+        """See `OneShape`."""
+        return self.whole.parts_of_document
 
     @property
     def predicted_error(self) -> float:

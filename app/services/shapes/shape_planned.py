@@ -1,20 +1,16 @@
 """What a question about the distribution would cost, and how accurate it would be; nothing is spent."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from app.core.cohort import Cohort
 from app.core.errors import BudgetExhausted, SaysNothing, ServiceError
-from app.core.grid import GRID_SIZE
 from app.core.release import StoredRelease
 from app.core.study import Currency, Study
 from app.estimators.interface import NotApplicable
 from app.services.shapes import shape_kinds
-from app.services.shapes.coordinates import CoordinatesPlan
-from app.services.shapes.found_plans import FoundPlan
-from app.services.shapes.shape_labels import LabelsPlan
-from app.services.shapes.shape_plans import SUMMARIES, ShapePlan
+from app.services.shapes.shape_plans import SUMMARIES
 from app.services.shapes.shape_questions import BY_BINS
-from app.services.shapes.shape_request import Made, ShapeRequest, Situation, whole_of
+from app.services.shapes.shape_request import Made, ShapeRequest, Situation
 from app.services.shapes.shape_steps import ShapeStep
 from app.services.statistics import any_plan
 from app.services.statistics.answers_left import Priced, count_left, priced_members, steps_left
@@ -90,38 +86,23 @@ def _left(request: ShapeRequest, now: Situation) -> int | None:
 
 
 def _estimator(request: ShapeRequest, made: Made, reading: Reading, left: int | None) -> PlannedEstimator:
-    question, definition = request.question, request.study.definition
-    shown = made.whole if isinstance(made, ShapeStep) else made
-    total = made.most_in_all if isinstance(made, ShapeStep) else made.most
+    question, definition, asked = request.question, request.study.definition, reading.ask.statistic
+    shown = made.for_all
     accuracy = request.accuracy(made, reading)
     return PlannedEstimator(
         estimator=question.estimator,
-        summary=SUMMARIES[question.estimator] + (shown.joined if isinstance(shown, ShapePlan) else ""),
+        summary=SUMMARIES[question.estimator] + shown.joined,
         predicted_error=accuracy.error,
         predicted_error_at_tilt_0=None,
         epsilon_max=definition.epsilon(made.most),
-        epsilon_max_total=definition.epsilon(total),
+        epsilon_max_total=definition.epsilon(made.most_in_all),
         mu2_max=made.most if definition.noise is Currency.GAUSSIAN else None,
-        one_report_moves=shown.one_report_moves if isinstance(shown, ShapePlan | LabelsPlan) else None,
-        statistics=_read_off(shown, reading.ask.statistic),
+        one_report_moves=shown.one_report_moves,
+        statistics=shown.statistics or (BY_BINS if asked in BY_BINS else (asked,)),
         half_width=accuracy.half_width,
         population_predicted_error=accuracy.population_error,
         population_half_width=accuracy.population_half_width,
         answers_left=left,
         chosen=True,
-        gain=shown.gain if isinstance(shown, FoundPlan) else None,
-        expected_range=_expected_range(shown) if isinstance(shown, FoundPlan) else None,
+        **shown.shown(),
     )
-
-
-def _expected_range(made: FoundPlan) -> Mapping[str, object]:
-    width = made.expected.width / GRID_SIZE * float(made.study.grid.width)
-    return {"width": width, "release": made.expected.release}
-
-
-def _read_off(made: Made, asked: str) -> tuple[str, ...]:
-    """What is read off an answer to this question."""
-    whole = whole_of(made)
-    if isinstance(whole, CoordinatesPlan):
-        return whole.statistics
-    return BY_BINS if asked in BY_BINS else (asked,)

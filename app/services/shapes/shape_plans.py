@@ -12,7 +12,6 @@ from app.core.errors import BudgetExhausted, InternalFault
 from app.core.grid import Grid
 from app.core.noise import as_document
 from app.core.piece import Piece
-from app.core.release import Charge
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators import quantile_tree, shares
 from app.estimators.bin_shares import BinShares, Share
@@ -22,10 +21,12 @@ from app.estimators.quantile_tree import Beside, TreePlan
 from app.estimators.shares import SharesPlan
 from app.estimators.weighing import Weighing, weigh_public, weigh_secret
 from app.mechanisms.draw import draw
+from app.services.shapes.priced_plan import OneShape
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_parts import Noisy, Part, groups_of
 from app.services.shapes.shape_questions import DESCRIBE, QUARTILES, ShapeQuestion
 from app.services.shapes.shape_trees import Grown, Tree
+from app.services.statistics import says_nothing
 
 SUMMARIES = {
     "histogram": "Noisy counts by bin with weights min(epsilon, tau); the distribution function is read off.",
@@ -47,32 +48,22 @@ SMALL = "label_too_small"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShapePlan:
+class ShapePlan(OneShape):
     """One question, priced, for one crowd.
 
     Attributes:
-        crowd: Whom it was made for.
         weighing: What each group's people count for.
         plan: Of the statistic.
-        costs: What each person of each group pays [the study's currency].
-        most: The largest charge to a person; in add_remove_one studies the largest that is possible.
         grid: Of the study.
         edges: Ends of the bins, for a histogram [data's unit].
         choices: Labels of the bins, for shares of choices.
     """
 
-    crowd: ShapeCrowd
     weighing: Weighing
     plan: SharesPlan | TreePlan
-    costs: tuple[int, ...]
-    most: int
     grid: Grid
     edges: tuple[float, ...]
     choices: tuple[str, ...]
-
-    def charges(self) -> tuple[Charge, ...]:
-        """What it costs each cohort, in the order of ids."""
-        return charges_of(self.crowd, self.costs)
 
     @property
     def predicted_error(self) -> float:
@@ -97,6 +88,16 @@ class ShapePlan:
     def interval_width(self) -> float:
         """Predicted width of an interval, as a part of all people."""
         return self.plan.interval_width
+
+    @property
+    def part_told(self) -> float:
+        """The width that quantiles are compared by is not that of their interval."""
+        shares = isinstance(self.plan, SharesPlan)
+        return self.interval_width if shares else says_nothing.width_of(self.predicted_error)
+
+    def unit(self, study: StudyDefinition) -> float:
+        """Of shares and ranks."""
+        return 1.0
 
     def noise_json(self) -> str:
         """The noise, for the ledger: what is needed to compute the price again."""
@@ -187,23 +188,6 @@ class ShapePlan:
                 _bin(edges[0], edges[-1], _whole(read.cumulative[-1])),
             ],
         }
-
-
-def charges_of(crowd: ShapeCrowd, costs: Sequence[int]) -> tuple[Charge, ...]:
-    """What each group pays as charges of its cohorts, in the order of ids.
-
-    Raises:
-        InternalFault: a cohort is in two groups, for example of two labels.
-    """
-    charges = [
-        Charge(cohort_id=cohort.id, epsilon=cost)
-        for cost, members in zip(costs, crowd.members, strict=True)
-        if cost
-        for cohort in members
-    ]
-    if len({charge.cohort_id for charge in charges}) != len(charges):
-        raise InternalFault("A cohort is charged twice.")
-    return tuple(sorted(charges, key=lambda charge: charge.cohort_id))
 
 
 def added_up(crowd: ShapeCrowd, *parts: Sequence[int]) -> tuple[int, ...]:

@@ -11,12 +11,9 @@ from app.core.release import Facts, StoredRelease
 from app.core.session import SessionProtocol
 from app.core.study import StudyDefinition
 from app.estimators.interface import Accuracy, NotApplicable
-from app.services.shapes import shape_kinds, shape_told
-from app.services.shapes.coordinates import CoordinatesPlan
-from app.services.shapes.counts import CountPlan
+from app.services.shapes import shape_kinds
 from app.services.shapes.found_plans import FoundPlan
 from app.services.shapes.shape_kinds import AnyPlan
-from app.services.shapes.shape_labels import LabelsPlan
 from app.services.shapes.shape_questions import (
     COORDINATES,
     DESCRIBE,
@@ -135,8 +132,8 @@ class ShapeRequest(AnyRequest):
         Raises:
             NotApplicable: it says nothing of the variance.
         """
-        whole = whole_of(made)
-        if isinstance(whole, CoordinatesPlan) and self.statistic not in whole.statistics:
+        read = made.for_all.statistics
+        if read and self.statistic not in read:
             raise NotApplicable("It would say nothing of the variance: people offer too little for that.")
 
     def left_out_of(self, facts: Facts) -> int:
@@ -149,17 +146,14 @@ class ShapeRequest(AnyRequest):
 
     def told(self, made: Made) -> float:
         """What an interval takes up of all that its number can be."""
-        return shape_told.part(self.study.definition, self.question, made)
+        return made.for_all.told(self.study.definition, self.question)
 
     def accuracy(self, made: Made, reading: Reading) -> Accuracy:
         """Of a mean and what is read off it in the unit of that; of a found range as of the expected one."""
-        study, shown = self.study.definition, whole_of(made)
-        if isinstance(shown, CoordinatesPlan):
-            return Readable(study=study, plan=shown.plan, people=shown.crowd.people).accuracy(reading)
-        if isinstance(shown, FoundPlan):
-            return Readable(study=study, plan=shown.means.plan, people=shown.crowd.people).accuracy(reading)
-        half = shown.half_width if isinstance(shown, CountPlan) and shown.weighing is not None else None
-        return Accuracy(error=made.predicted_error, half_width=half)
+        study, shown = self.study.definition, made.for_all
+        if shown.of_mean is not None:
+            return Readable(study=study, plan=shown.of_mean, people=shown.crowd.people).accuracy(reading)
+        return Accuracy(error=made.predicted_error, half_width=shown.half_width)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,11 +188,6 @@ class Situation(AnySituation[ShapeRequest]):
         if request.by_steps:
             step = plan_step(study, question, self.cohorts, self.pieces, self.before)
         return step or shape_kinds.make(study, question, self.cohorts, self.searched)
-
-
-def whole_of(made: Made) -> AnyPlan:
-    """What answers for all people."""
-    return made.whole if isinstance(made, ShapeStep | LabelsPlan) else made
 
 
 def _expected(study: StudyDefinition, last: StoredRelease) -> ExpectedRange:

@@ -76,6 +76,11 @@ class ShapeStep(PieceStep):
     labels: tuple["LabelPieces", ...]
 
     @property
+    def for_all(self) -> Reader:
+        """What answers for all people."""
+        return self.whole
+
+    @property
     def predicted_error(self) -> float:
         """Root mean square error, as a part of all people; of each coordinate in the data's unit."""
         return self.whole.predicted_error

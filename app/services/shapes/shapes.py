@@ -45,8 +45,8 @@ class Shapes(Answering[ShapeRequest, Situation]):
 
     async def _drawn(self, run: Run, request: ShapeRequest, now: Situation, made: Made) -> Draft:
         draft = partial(drafted, request, made, epoch=now.epoch, clock=self._clock)
-        used, crowd = made.used if isinstance(made, ShapeStep) else made.crowd.used(), made.crowd
-        counts = await summed_up(run, request, used, crowd.reported())
+        used = made.used
+        counts = await summed_up(run, request, used, made.crowd.reported())
         if isinstance(made, ShapeStep):
             with self._observer.step("draw"):
                 answer, noise, taken = await work.run(made.take, counts)
