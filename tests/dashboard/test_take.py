@@ -3,6 +3,8 @@
 import asyncio
 import base64
 import re
+import secrets
+from collections.abc import Iterator
 from html import unescape
 from typing import Any
 
@@ -179,6 +181,57 @@ async def test_unknown_expired_and_revoked_codes_get_equal_bytes(service: Servic
     lost = await send(service, "/take/receipt", {"receipt": "AAAAAAAAAAAAAAAAAAAAAA"})
     assert (lost.status_code, lost.content) == (404, pages[0].content)
     assert len(await held(service, study)) == 1
+
+
+ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+"""Of codes."""
+
+
+def guesses(codes: list[str], many: int) -> Iterator[str]:
+    """Codes that no link has: made up, and such as differ little from those that links have."""
+    known = set(codes)
+    near = {
+        f"{code[:place]}{letter}{code[place + 1 :]}"
+        for code in codes
+        for place in (0, len(code) // 2, len(code) - 1)
+        for letter in ALPHABET
+    }
+    near |= {
+        odd for code in codes for odd in (code[:-1], f"{code}A", f"{code}=", code.swapcase(), code[::-1])
+    }
+    yield from sorted(near - known)[:many]
+    for _ in range(many - len(near - known)):
+        yield secrets.token_urlsafe(16)
+
+
+@pytest.mark.parametrize(
+    "many", [pytest.param(500, marks=pytest.mark.long), pytest.param(100_000, marks=pytest.mark.slow)]
+)
+async def test_guesses_of_codes_tell_nothing(service: Service, many: int):
+    """One of 10^5 is right with a probability below 1e-33."""
+    study, secret = await service.study(**RANGE), await service.study(relation="add_remove_one", **RANGE)
+    paths = await links(service, study)
+    for slug in (study, secret):
+        paths += await links(service, slug, kind="single", count=2)
+    for path in paths[::2]:
+        assert (await send(service, path, {**STRONG, "value": "5", "key": "mine"})).status_code == 200
+    before = await service.rows()
+    seen = set()
+    async with httpx.AsyncClient(transport=service.transport, base_url=ORIGIN) as client:
+        for code in guesses([path.removeprefix("/take/") for path in paths], many):
+            page = await client.get(f"/take/{code}")
+            told = [(name, value) for name, value in page.headers.items() if name != "x-request-id"]
+            seen.add((page.status_code, page.content, tuple(told)))
+        assert len(seen) == 1
+        assert {one[0] for one in seen} == {404}
+        for code in guesses([path.removeprefix("/take/") for path in paths], OF_AN_ADDRESS // 4):
+            for path, form in (
+                (f"/take/{code}", {**STRONG, "value": "5"}),
+                ("/take/receipt", {"receipt": code}),
+            ):
+                refused = await client.post(path, data=form, headers={"Origin": ORIGIN})
+                assert (refused.status_code, refused.content) == (404, page.content)
+    assert await service.rows() == before
 
 
 async def test_of_a_study_with_a_secret_size_no_page_tells_which_links_were_used(service: Service):
