@@ -52,6 +52,7 @@ class Piece:
             that was asked. The release that leaves it says so; not kept beside it.
         weighs: There, the most and the least that a person can weigh, see `app.estimators.combined_ratio`.
             The release that leaves it says so; not kept beside it.
+        start: The share at which it was first drawn [ppm]; 0 where that is not read. Releases say so.
     """
 
     number: int
@@ -64,6 +65,7 @@ class Piece:
     weighs: tuple[float, float] | None = None
     least: int | None = None
     base: int = 0
+    start: int = 0
 
     @property
     def first(self) -> int:
@@ -121,11 +123,13 @@ class LastStep:
         release: Its id.
         share: What the question has used by then [ppm].
         epoch: The last epoch that took part.
+        steps: How many there are by then.
     """
 
     release: UUID
     share: int
     epoch: int
+    steps: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,6 +66,22 @@ def interval(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Anytime:
+    """What an interval is made of that holds at all steps of a question, see `app.estimators.anytime`.
+
+    Attributes:
+        noise: What noise that is lowered is off by at most [range widths].
+        laplaces, normal: All other noise, see `PredictedErrors`.
+        risk: That this, and people who weigh differently, are off by more than their part of the interval.
+    """
+
+    noise: float
+    laplaces: tuple[tuple[float, int], ...]
+    normal: float
+    risk: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedErrors:
     """The error of a weighted mean, in units of the range's width.
 
@@ -81,6 +97,7 @@ class PredictedErrors:
         bias: The most that unequal weights move the mean by, within the question's tilt; see
             `app.estimators.linear`.
         shrinkage: What the distance from the middle of the range is multiplied by, in [0, 1].
+        anytime: Of an answer that sharpens another one or can be sharpened.
     """
 
     grid: Grid
@@ -93,6 +110,7 @@ class PredictedErrors:
     exact: bool
     bias: float = 0.0
     shrinkage: float = 1.0
+    anytime: Anytime | None = None
 
     @property
     def noise_variance(self) -> float:
@@ -113,6 +131,21 @@ class PredictedErrors:
         if self.exact:
             return self.law(0.0).quantile() + self.kept
         return self.law(self.dataset_variance).quantile() + self.dataset_step + self.bias + self.kept
+
+    def anytime_margin(self) -> float:
+        """Half of the interval for that mean that holds at all steps, before it is clipped [range widths]."""
+        margin = self.dataset_margin()
+        if self.anytime is None:
+            return margin
+        one, rest = self.anytime, self.kept
+        if not self.exact:
+            law = error_law(normal_variance=self.dataset_variance + one.normal, laplaces=one.laplaces)
+            rest += law.quantile(1 - one.risk) + self.dataset_step + self.bias
+        return max(margin, one.noise + rest)
+
+    def anytime_width(self) -> float:
+        """Width of the interval that holds at all steps, at most that of the range [data's unit]."""
+        return float(self.grid.width) * min(1.0, 2 * self.anytime_margin())
 
     def interval_width(self) -> float:
         """Width of the interval for the mean of the dataset, at most that of the range [data's unit]."""
@@ -147,6 +180,15 @@ class PredictedErrors:
             standard_error=float(self.grid.width) * self.shrinkage * math.sqrt(self.noise_variance),
             interval=interval(self.grid, position, dataset, coverage, holding=estimate),
             population_interval=interval(self.grid, position, population, _WORST_CASE, holding=estimate),
+            anytime=None
+            if self.anytime is None
+            else interval(
+                self.grid,
+                position,
+                self.anytime_margin(),
+                _AT_LEAST if coverage == _EXACT else coverage,
+                holding=estimate,
+            ),
             details=facts,
             error=self._known(position, population_level - LEVEL),
         )

@@ -38,6 +38,7 @@ from app.core.cohort import Group, Groups
 from app.core.grid import GRID_SIZE
 from app.core.noise import NoNoise
 from app.core.study import Trust
+from app.estimators.anytime import Steps
 from app.estimators.deviations import tilts_of
 from app.estimators.interface import Linear, NotApplicable, Plan, Question
 from app.estimators.linear import combine, sizes_of
@@ -62,6 +63,7 @@ class Sums:
         counted: What a noisy sum is divided by to be one, length P: see
             `app.mechanisms.refined_gaussian`; once if empty.
         normal: Whether noise is Gaussian: then `scales` are standard deviations, and those of squares half.
+        steps: How they were drawn; None of sums of several questions.
         public_weight: Of a public person beside these, where public people are attached.
     """
 
@@ -72,6 +74,7 @@ class Sums:
     public_weight: int
     counted: tuple[int, ...] = ()
     normal: bool = False
+    steps: Steps | None = None
 
 
 def combination_plan(sums: Sums, linear: Linear, question: Question) -> Plan:
@@ -102,11 +105,10 @@ def combination_plan(sums: Sums, linear: Linear, question: Question) -> Plan:
     from_reports = np.arange(shares.size) >= heard
     person = np.asarray(parts.columns @ np.where(from_reports, 0.0, shares))
     reports = np.asarray(parts.columns @ np.where(from_reports, shares, 0.0)) if linear.reports else None
-    noises = [
-        float(factor) * scale / GRID_SIZE
-        for factor, scale in zip(factors, sums.scales, strict=True)
-        if factor
+    each_noise = [
+        float(factor) * scale / GRID_SIZE for factor, scale in zip(factors, sums.scales, strict=True)
     ]
+    noises = list(filter(None, each_noise))
     laplaces = () if sums.normal else tuple((noise, 1) for noise in noises)
     normal = math.fsum(noise * noise for noise in noises) if sums.normal else 0.0
     # All of them over one denominator: a position is one quotient of integers.
@@ -133,6 +135,7 @@ def combination_plan(sums: Sums, linear: Linear, question: Question) -> Plan:
         expected_variance=linear.expected_variance,
         shrinkage=linear.shrinkage,
         absent=sums.absent,
+        always=None if sums.steps is None else (sums.steps.always(each_noise), sums.steps.risk),
     )
     central = float(np.dot(sizes, person))
     if plan.conclude_within is None or central <= 0:

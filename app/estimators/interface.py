@@ -250,6 +250,8 @@ class Conclusion:
         variance: That of the values, where the second moment was asked for [data's unit squared].
         error: What intervals at other levels, and together with other answers, are made of; None where it
             has no such form.
+        anytime: As `interval`, for all steps of the question at once, see `app.estimators.anytime`; it holds
+            `interval`. None of an answer without steps.
     """
 
     estimate: float
@@ -259,6 +261,7 @@ class Conclusion:
     details: Mapping[str, Any] = field(default_factory=dict)
     variance: Statistic | None = None
     error: KnownError | None = None
+    anytime: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,6 +274,7 @@ class Accuracy:
         population_error, population_half_width: The first two about the population that people were drawn
             from; None where they are not predicted.
         assumed: Of a variance, the one that values are assumed to have, above 0.
+        anytime_half_width: Half of the interval that holds at all steps; None of an answer without steps.
     """
 
     error: float
@@ -278,6 +282,7 @@ class Accuracy:
     population_error: float | None = None
     population_half_width: float | None = None
     assumed: float = math.inf
+    anytime_half_width: float | None = None
 
     @property
     def root(self) -> "Accuracy":
@@ -327,6 +332,8 @@ class Plan:
             [data's unit].
         interval_width: Predicts the width of the interval for the mean of the dataset, at most that of the
             range [data's unit]; None counts as the whole range.
+        anytime_width: Predicts the width of the interval that holds at all steps of the question [data's
+            unit]; None of an answer without steps.
         conclude_within: Does so given an upper bound on the variance of the population [range width squared]
             and the level of a population interval that relies on it. None where that would tell nothing.
         linear: What answers it by parts, see `app.estimators.combination`; None where it is asked as one.
@@ -349,6 +356,7 @@ class Plan:
     conclude: Callable[[Sequence[int]], Conclusion]
     one_report: float | None = None
     interval_width: Callable[[], float] | None = None
+    anytime_width: Callable[[], float] | None = None
     conclude_within: Callable[[Sequence[int], float, float], Conclusion] | None = None
     linear: Linear | None = None
     by_parts: bool = False

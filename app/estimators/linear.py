@@ -46,6 +46,7 @@ from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise
 from app.core.study import Trust
 from app.estimators.accuracy import (
     WORST_VARIANCE,
+    Anytime,
     PredictedErrors,
     interval,
     noise_shrinkage,
@@ -208,6 +209,7 @@ def combine(
     expected_variance: float | NDArray[np.float64] | None = None,
     shrinkage: float | Shrinkage | None = 1.0,
     absent: NDArray[np.bool_] | None = None,
+    always: tuple[float, float] | None = None,
 ) -> Plan:
     """The plan of any linear estimator, from the weight of a single person of each group.
 
@@ -223,6 +225,8 @@ def combine(
         variance, expected_variance, shrinkage: See `linear_plan`.
         absent: Groups of people who have left since their values were summed, shape (G,): they weigh, and
             are not among those whose mean the dataset has.
+        always: What noise in `read` is off by at most at all steps of the question, and the risk that all
+            else is off by more than it should, see `app.estimators.anytime`; None of an answer without steps.
 
     Returns:
         The plan.
@@ -278,6 +282,14 @@ def combine(
         exact=weighed.equal and bounded == 0,
         bias=weighed.bias,
         shrinkage=shrinkage,
+        anytime=None
+        if always is None
+        else Anytime(
+            noise=always[0],
+            risk=always[1],
+            laplaces=tuple(parts[len(laplaces) :]),
+            normal=normal - curator,
+        ),
     )
 
     # After the draw: the position from noisy sums and reports, the guarantee, the interval.
@@ -334,6 +346,7 @@ def combine(
         conclude=conclude,
         one_report=one_report,
         interval_width=errors.interval_width,
+        anytime_width=None if always is None else errors.anytime_width,
         conclude_within=conclude,
     )
 

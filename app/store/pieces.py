@@ -5,7 +5,7 @@ noise itself is never stored; it is the difference to sums that lose a person's 
 """
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from uuid import UUID
 
@@ -16,7 +16,7 @@ from app.store.releases import CohortsChanged
 from app.store.sql import Connection, Sql
 
 READ_LAST_STEP = Sql.of(LastStep)("""
-    SELECT id AS release, share, epoch FROM release
+    SELECT id AS release, share, epoch, count(*) OVER () AS steps FROM release
     WHERE study_id = :study_id AND family = :family AND share_before IS NOT NULL
     ORDER BY number DESC LIMIT 1
 """)
@@ -67,6 +67,7 @@ class PieceColumns:
 class _KeptRow:
     step: LastStep
     number: int | None
+    start: int | None
     columns: PieceColumns | None
 
 
@@ -94,11 +95,16 @@ COLUMNS = """piece.unit, piece.share AS now, piece.base, piece.scale, piece.sums
 
 # One statement, so that pieces are those of the step that is read with them.
 READ_KEPT = Sql.of(_KeptRow)(f"""
-    SELECT last.release, last.share, last.epoch, piece.number, {COLUMNS}
-    FROM (SELECT id AS release, share, epoch FROM release
+    SELECT last.release, last.share, last.epoch, last.steps, piece.number, drawn.start, {COLUMNS}
+    FROM (SELECT id AS release, share, epoch, count(*) OVER () AS steps FROM release
           WHERE study_id = :study_id AND family = :family AND share_before IS NOT NULL
           ORDER BY number DESC LIMIT 1) AS last
     LEFT JOIN piece ON piece.study_id = :study_id AND piece.family = :family
+    LEFT JOIN (SELECT said.number, min(said.share) AS start
+               FROM release
+               CROSS JOIN jsonb_to_recordset(release.noise->'pieces') AS said (number int, share int)
+               WHERE study_id = :study_id AND family = :family AND share_before IS NOT NULL
+               GROUP BY said.number) AS drawn ON drawn.number = piece.number
     ORDER BY piece.number
 """)
 
@@ -154,7 +160,7 @@ async def read_kept(
     """The newest step of a question's shares, and every piece of the question as that left it, by number."""
     rows = await READ_KEPT.all(connection, study_id=study_id, family=family)
     pieces = [
-        piece_of(row.number, row.columns)
+        replace(piece_of(row.number, row.columns), start=row.start or row.columns.now)
         for row in rows
         if row.number is not None and row.columns is not None
     ]

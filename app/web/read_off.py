@@ -38,6 +38,9 @@ def read_off(body: bytes, reading: Reading, study: StudyDefinition) -> bytes:
             ends = _ends(document, study)
             groups = [group | {"simultaneous": _simultaneous(group, len(groups), ends)} for group in groups]
         document["groups"] = [_of_group(group, reading.statistic) for group in groups]
+    if reading.weights or reading.statistic not in (MEAN, SUM):
+        # A variance has no such interval, and those of labels do not hold together.
+        document.pop("anytime", None)
     if reading.weights:
         document |= _weighted(document, reading, study)
     elif reading.statistic != MEAN:
@@ -85,7 +88,7 @@ def _of_statistic(document: Document, statistic: str) -> Document:
     people = document["people"]
     numbers = ("estimate", "standard_error", "predicted_error")
     shown: Document = {name: document[name] * people for name in numbers if name in document}
-    for name in ("interval", "population_interval", "simultaneous"):
+    for name in ("interval", "population_interval", "simultaneous", "anytime"):
         if (interval := document.get(name)) is not None:
             shown[name] = interval | {end: interval[end] * people for end in ("lower", "upper")}
     return shown
@@ -95,7 +98,7 @@ def _of_group(group: Document, statistic: str) -> Document:
     """The same for a label, which says nothing of the variance where it has no central people."""
     if statistic in (MEAN, DIFFERENCE):
         return group
-    about_means = ("error", "predicted_bias", "drawn_to_whole", _TOGETHER)
+    about_means = ("error", "predicted_bias", "drawn_to_whole", "anytime", _TOGETHER)
     shown = {name: value for name, value in group.items() if name not in about_means}
     if statistic == SUM or statistic in group:
         return shown | _of_statistic(group, statistic)

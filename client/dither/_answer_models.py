@@ -186,6 +186,7 @@ class LabelAnswer:
         about: About how many they are, in words; None elsewhere, and of former releases.
         estimate, standard_error, interval, population_interval: As those of a `Release`; None where no
             person with the label takes part.
+        anytime: As that of a `Release`, for these people.
         predicted_error: As that of a `Release`, for these people; None also of a release from before
             releases said so, and of statistics that are not numbers.
         simultaneous: Where it was asked for: for the people with the label, such that those of all labels
@@ -208,6 +209,7 @@ class LabelAnswer:
     standard_error: float | None = None
     interval: Interval | None = None
     population_interval: Interval | None = None
+    anytime: Interval | None = None
     predicted_error: float | None = None
     simultaneous: Interval | None = None
     outside_at_most: float | None = None

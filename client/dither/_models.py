@@ -202,6 +202,8 @@ class Release(Plotted):
         standard_error: Of the noise.
         interval: For the mean of the people who contributed.
         population_interval: For the mean of the population they were drawn from.
+        anytime: As `interval`, which it holds, for all steps of the question at once: however often one looks
+            and whatever one stops for. None of answers that are not sharpened, and of former releases.
         assumption: What both intervals assume of the people, in words; None of counts and former releases.
         about: Where their number is secret: whom it is about, and about how many they are, in words.
         least_epsilon, most_epsilon: There, what they offered at least, and what larger offers count as; None
@@ -250,6 +252,7 @@ class Release(Plotted):
     standard_error: float | None
     interval: Interval | None
     population_interval: Interval | None
+    anytime: Interval | None = None
     assumption: str | None = None
     about: str | None = None
     least_epsilon: float | None = None

@@ -45,6 +45,8 @@ class PlannedEstimator:
             histograms, shares, quantiles, covariances and descriptions.
         population_predicted_error, population_half_width: As predicted_error and half_width, about the
             population that people were drawn from; of means, sums, differences and standardized means.
+        anytime_half_width: As half_width, of the interval that holds for all steps of the question at once;
+            None of an answer that is not sharpened.
         one_report_moves: How far one local report can move the answer at most, in the same unit; None
             without local reports in it.
         gain: With `range="found"`, how many times smaller the square of the interval is than over the
@@ -65,6 +67,7 @@ class PlannedEstimator:
     half_width: float | None = None
     population_predicted_error: float | None = None
     population_half_width: float | None = None
+    anytime_half_width: float | None = None
     gain: float | None = None
     expected_range: ExpectedRange | None = None
     statistics: tuple[str, ...] = ()

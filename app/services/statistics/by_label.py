@@ -67,11 +67,13 @@ def plan_by(
     kept: dict[str, list[Piece]] = {name: [] for name in names}
     for piece in ledger.kept:
         kept[label_of[piece.number]].append(piece)
-    number, parts = next_number(pieces), []
+    # Of a piece whose people have all left it is not known which label they had: it has a place in each.
+    gone = [piece.number for piece in pieces if piece.number not in label_of]
+    number, parts, step = next_number(pieces), list[Part](), steps.step_number(before)
     for name in names:
         checkpoint()
         crowd = whole.people.some(study, members[name])
-        part = _part(study, ledger, resolved, whole, crowd, name, kept[name], number)
+        part = _part(study, ledger, resolved, whole, crowd, name, kept[name], gone, number, step)
         number += max(0, len(part.pieces) - len(kept[name]))
         parts.append(part)
     # 4. One step of all labels, which reads the whole.
@@ -83,7 +85,8 @@ def plan_by(
         plan = _read_freely(whole)
     else:
         check_gain(resolved, before, finer, left_out)
-        plan = steps.combined(whole, whole.weights, people, read)
+        places = [piece.number for piece in read]
+        plan = steps.combined(whole, whole.weights, people, read, step, places)
     plan = replace(plan, labels=tuple(part.plan for part in parts))
     return steps.step_of(ledger, whole, before, read, finer, plan, left_out=left_out, parts=tuple(parts))
 
@@ -122,7 +125,9 @@ def _part(
     people: Crowd,
     name: str,
     kept: Sequence[Piece],
+    gone: Sequence[int],
     number: int,
+    step: int,
 ) -> Part:
     """One label: its people, the pieces that it has and is to have, and the plan that reads them.
 
@@ -132,7 +137,9 @@ def _part(
         people: Those of the label.
         name: Of the label.
         kept: Its pieces, as they will be.
+        gone: Numbers of pieces that may have been those of the label.
         number: Of a new piece.
+        step: Of the question.
     """
     asked_of = replace(resolved, by="", estimator=whole.estimator.name)
     together = len(study.attributes.labels[resolved.by])
@@ -156,7 +163,9 @@ def _part(
             return replace(part, plan=_read_freely(of_label)) if free else part
         weights = of_label.weights
         pieces = (*kept, *steps.joined(study, ledger, of_label, weights, kept, number))
-        plan = steps.combined(of_label, weights, people.cohorts, pieces)
+        ranks = {one: rank for rank, one in enumerate(sorted([*gone, *(one.number for one in pieces)]), 1)}
+        places = [ranks[piece.number] for piece in pieces]
+        plan = steps.combined(of_label, weights, people.cohorts, pieces, step, places)
     except (BudgetExhausted, NotApplicable):
         return part
     unable = ledger.unable.keys() & people.cohorts.column("id") if ledger.unable else ()

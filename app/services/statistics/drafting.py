@@ -38,6 +38,8 @@ class PlannedEstimator:
             of that; None in add_remove_one studies, and of shapes without one [the statistic's unit].
         population_predicted_error, population_half_width: As predicted_error and half_width, about the
             population that people were drawn from; None where that is not predicted.
+        anytime_half_width: As half_width, of the interval that holds for all steps of the question at once;
+            None of an answer without steps.
         epsilon_max: The most that any person would be charged [micro-epsilon, at the study's delta].
         epsilon_max_total: That with what the answers that it sharpens have charged [as `epsilon_max`].
         mu2_max: The same as `epsilon_max` in mu^2 [1e-6]; None in a study with Laplace noise.
@@ -65,6 +67,7 @@ class PlannedEstimator:
     half_width: float | None = None
     population_predicted_error: float | None = None
     population_half_width: float | None = None
+    anytime_half_width: float | None = None
     chosen: bool = False
     gain: float | None = None
     expected_range: Mapping[str, object] | None = None
@@ -184,6 +187,7 @@ def planned(
         half_width=accuracy.half_width,
         population_predicted_error=accuracy.population_error,
         population_half_width=accuracy.population_half_width,
+        anytime_half_width=accuracy.anytime_half_width,
         of_mean=read.plan.predicted_error,
     )
 

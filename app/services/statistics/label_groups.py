@@ -52,6 +52,8 @@ def _shown(
         **numbers,
         "drawn_to_whole": None,
     }
+    if found is not None and found.anytime is not None:
+        shown["anytime"] = plain(found.anytime)
     if found is not None and found.variance is not None:
         shown |= {"variance": plain(found.variance), "sd": plain(found.variance.root)}
     return shown

@@ -303,6 +303,7 @@ class PieceLedger:
             refinable=True,
             members=Members.of_rows(("cohort_id", "weight", "count"), sorted(bought)),
             base=base,
+            start=share,
         )
         return priced(piece, noise)
 

@@ -232,6 +232,7 @@ def release_body(
         "standard_error": conclusion.standard_error,
         "interval": asdict(conclusion.interval),
         "population_interval": asdict(conclusion.population_interval),
+        **({} if conclusion.anytime is None else {"anytime": asdict(conclusion.anytime)}),
         "relation": study.relation.value,
         "share": price.share / MICRO,
         "share_before": price.share_before / MICRO,

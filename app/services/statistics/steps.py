@@ -61,6 +61,7 @@ from app.core.cohort import Cohort, Cohorts
 from app.core.epsilon import MICRO
 from app.core.piece import LastStep, Piece, Taken
 from app.core.study import Relation, StudyDefinition, Trust
+from app.estimators.anytime import Steps
 from app.estimators.combination import combination_plan
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
 from app.services.statistics.crowds import Crowd
@@ -156,7 +157,8 @@ def plan_step(
     kept = [*ledger.kept, *created]
     finer = ledger.finer | {piece.number for piece in created}
     check_gain(resolved, before, finer, ledger.left_out)
-    plan = combined(whole, whole.weights, ledger.cohorts, kept)
+    places = [piece.number for piece in kept]
+    plan = combined(whole, whole.weights, ledger.cohorts, kept, step_number(before), places)
     return step_of(ledger, whole, before, kept, finer, plan, left_out=ledger.left_out)
 
 
@@ -189,10 +191,28 @@ def joined(
     return ledger.join(number, weigh, among=people.cohorts.column("id"))
 
 
-def combined(whole: Whole, weights: Sequence[int], cohorts: Cohorts, kept: Sequence[Piece]) -> Plan:
-    """The plan that reads the pieces of some people together."""
+def step_number(before: LastStep | None) -> int:
+    """The number of a question's step, from 1, after the one before it."""
+    return 1 if before is None else before.steps + 1
+
+
+def combined(
+    whole: Whole,
+    weights: Sequence[int],
+    cohorts: Cohorts,
+    kept: Sequence[Piece],
+    step: int,
+    places: Sequence[int],
+) -> Plan:
+    """The plan that reads the pieces of some people together.
+
+    Args:
+        whole, weights, cohorts, kept: The people, what they weigh, and their pieces.
+        step, places: Of the question's step, and of the pieces, see `app.estimators.anytime.Steps`.
+    """
     sums = sums_of(cohorts, kept, whole.people.groups, weights, whole.noise)
-    return combination_plan(sums, whole.linear, whole.question)
+    drawn = Steps(firsts=[piece.start for piece in kept], places=places, step=step, normal=whole.noise.normal)
+    return combination_plan(replace(sums, steps=drawn), whole.linear, whole.question)
 
 
 def step_of(

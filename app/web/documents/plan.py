@@ -126,6 +126,11 @@ class PlannedOut(WireOut):
     population_half_width: float | None = Field(
         None, description="`half_width` of the interval for that population; null as that error is."
     )
+    anytime_half_width: float | None = Field(
+        None,
+        description="`half_width` of the interval that holds for all steps of the question at once; null of "
+        "an answer that is not sharpened, and of what is read off variances or several labels.",
+    )
     gain: float | None = Field(
         description="With `range=found`: how many times smaller the square of the interval is than over the "
         "declared range, if the values fill that; where a part r of it is found, at most 1 / r² times as "

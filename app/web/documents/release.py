@@ -132,6 +132,7 @@ class GroupOut(LabelOut):
     )
     interval: IntervalOut | None
     population_interval: IntervalOut | None
+    anytime: IntervalOut | None = Field(None, description="As that of the whole, for these people.")
     simultaneous: IntervalOut | None = Field(
         None,
         description="With `simultaneous=true`: for the dataset; those of all labels hold together.",
@@ -199,6 +200,12 @@ class ReleaseOut(AnswerOut):
     )
     interval: IntervalOut
     population_interval: IntervalOut
+    anytime: IntervalOut | None = Field(
+        None,
+        description="As `interval`, which it holds, for all steps of the question at once: in 95 of 100 "
+        "questions none of these is wrong, however often one looks and whatever one stops for. Left out of "
+        "answers with noise of their own, of variances, and of what is read off several labels.",
+    )
     assumption: str | None = Field(
         None,
         description="What both intervals assume of the people, by the question's tilt.",

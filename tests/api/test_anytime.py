@@ -1,0 +1,140 @@
+"""Intervals that hold for all steps of a question at once, over HTTP."""
+
+import math
+from typing import Any
+
+import pytest
+
+from app.estimators.anytime import Steps
+from tests.api.service import Service
+from tests.api.test_steps import STUDY, ask, join
+
+REGIONS = {"attributes": {"region": ["north", "south"]}}
+
+
+async def plan(service: Service, **question: Any) -> dict[str, Any]:
+    asked = await service.call("GET", f"{STUDY}/plan", "analyse", params=question)
+    assert asked.status_code == 200, asked.text
+    return dict(asked.json())
+
+
+async def equal(service: Service, people: int = 400, **definition: Any) -> None:
+    """People who all weigh the same, so that nothing but noise is in an error."""
+    await service.study(slug="minutes", lower=0, upper=120, tilt=0, **definition)
+    await join(service, people, prefix="p")
+
+
+def width(interval: dict[str, Any]) -> float:
+    return float(interval["upper"] - interval["lower"])
+
+
+def holds(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return bool(one["lower"] <= other["lower"] and other["upper"] <= one["upper"])
+
+
+@pytest.mark.parametrize("gaussian", [False, True])
+async def test_every_step_says_what_holds_at_all_of_them(service: Service, gaussian: bool) -> None:
+    terms: dict[str, Any] = {"noise": "gaussian", "delta": 1e-6} if gaussian else {}
+    await equal(service, **terms)
+    answers, shares = [], (0.25, 0.5, 1)
+    for step, share in enumerate(shares, 1):
+        planned = await plan(service, share=share)
+        answer = await ask(service, share=share)
+        drawn = Steps(firsts=[250_000], places=[1], step=step, normal=gaussian)
+        scale = answer["standard_error"] / (1 if gaussian else math.sqrt(2)) / answer.get("shrinkage", 1)
+        assert width(answer["anytime"]) == pytest.approx(2 * drawn.always([scale]), rel=1e-5)
+        chosen = next(one for one in planned["estimators"] if one["chosen"])
+        assert chosen["anytime_half_width"] == pytest.approx(width(answer["anytime"]) / 2, rel=1e-6)
+        assert chosen["anytime_half_width"] > chosen["half_width"]
+        assert answer["anytime"]["level"] == 0.95
+        assert holds(answer["anytime"], answer["interval"])
+        answers.append(answer)
+    # Nothing of it depends on how many steps there were: only on where the first one was.
+    assert width(answers[0]["anytime"]) > width(answers[1]["anytime"]) > width(answers[2]["anytime"])
+    stands = await service.call("GET", f"{STUDY}/statistics/mean?share=1", "analyse")
+    assert stands.json()["anytime"] == answers[-1]["anytime"]
+
+
+async def test_newcomers_have_a_risk_and_a_first_share_of_their_own(service: Service) -> None:
+    await equal(service)
+    first = await ask(service, share=0.5)
+    await join(service, 400, prefix="q")
+    both = await ask(service, share=0.5)
+    assert both["share_before"] == 0.5
+    assert holds(both["anytime"], both["interval"])
+    # Two sums of equal noise, half of the answer each, the second one with a quarter of the risk.
+    scale = first["standard_error"] / math.sqrt(2) / first.get("shrinkage", 1) / 2
+    drawn = Steps(firsts=[500_000] * 2, places=[1, 2], step=2, normal=False)
+    assert width(both["anytime"]) == pytest.approx(2 * drawn.always([scale] * 2), rel=1e-3)
+    last = await ask(service, share=1)
+    assert width(last["anytime"]) == pytest.approx(width(both["anytime"]) / 2, rel=1e-3)
+
+
+async def test_labels_have_their_own_and_what_is_not_drawn_again_has_a_part_of_the_risk(
+    service: Service,
+) -> None:
+    await service.study(slug="minutes", lower=0, upper=120, **REGIONS)
+    for number, region in enumerate(("north", "south")):
+        records = [
+            {
+                "subject": f"{region}{place}",
+                "value": 20 + place % 50,
+                "epsilon": (0.5, 2)[place % 2],
+                "trust": "central",
+                "attributes": {"region": region},
+            }
+            for place in range(200 + number)
+        ]
+        await service.call("POST", f"{STUDY}/contributions/batch", "contribute", json=records)
+    for share in (0.4, 0.8):
+        answer = await ask(service, share=share, by="region")
+        for one in (answer, *answer["groups"]):
+            assert holds(one["anytime"], one["interval"])
+            assert width(one["anytime"]) > width(one["interval"])
+            assert one["anytime"]["coverage"] == "worst_case"
+    sums = await service.call("GET", f"{STUDY}/statistics/sum?by=region&share=.8", "analyse")
+    for one, of_mean in zip(sums.json()["groups"], answer["groups"], strict=True):
+        assert one["anytime"]["upper"] == pytest.approx(of_mean["anytime"]["upper"] * one["people"])
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "mean?share=.2&estimator=uniform&fresh",
+        "variance?share=.5",
+        "sd?share=.5",
+        "difference?share=.5&between=region:north,south",
+        "mean?share=.5&standardize=region:north=.5,south=.5",
+        "histogram?share=.5",
+    ],
+)
+async def test_what_has_no_such_interval_has_no_such_field(service: Service, question: str) -> None:
+    await service.study(slug="minutes", lower=0, upper=120, tilt=0, **REGIONS)
+    for region in ("north", "south"):
+        records = [
+            {
+                "subject": f"{region}{place}",
+                "value": place,
+                "epsilon": 4,
+                "trust": "central",
+                "attributes": {"region": region},
+            }
+            for place in range(100)
+        ]
+        await service.call("POST", f"{STUDY}/contributions/batch", "contribute", json=records)
+    if question.endswith("fresh"):
+        answer = await ask(service, share=0.2, estimator="uniform", fresh=True)
+    else:
+        found = await service.call("GET", f"{STUDY}/statistics/{question}", "analyse")
+        assert found.status_code == 200, found.text
+        answer = found.json()
+    assert "anytime" not in answer
+    # Labels of a mean have their own, whatever is read off them together.
+    read = "difference" in question or "standardize" in question
+    assert all(("anytime" in group) is read for group in answer.get("groups", []))
+
+
+async def test_an_answer_of_a_secret_number_of_people_has_none(service: Service) -> None:
+    await service.study(slug="minutes", lower=0, upper=120, relation="add_remove_one")
+    await join(service, 100, prefix="p")
+    assert "anytime" not in await ask(service, share=0.5, allow_worse=True)
