@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse
 from app.core.errors import ServiceError, Unavailable
 from app.core.numbers import headline, margin
 from app.core.principal import Role
-from app.dashboard.languages import ENGLISH, Language, catalogs
+from app.dashboard.languages import ENGLISH, Language, catalogs, choose
 from app.dashboard.requests import GUEST_COOKIE, LOGIN_COOKIE, PERSON_COOKIE, TOKEN_FIELD, PageRequest
 from app.services.admin.logins import Login, form_token
 from app.services.work import checkpoint
@@ -178,6 +178,28 @@ def _quantity(context: Context, value: str | float) -> str:
 
 
 @pass_context
+def _amount(context: Context, value: float) -> str:
+    """An amount of epsilon, as people write it in the language of the page."""
+    return _language(context).number(round(value, 6))
+
+
+@pass_context
+def _at_moment(context: Context, value: datetime | str) -> Markup:
+    """A moment in UTC; as people write it on pages for them."""
+    if "language" not in context:
+        return moment(value)
+    at = (datetime.fromisoformat(value) if isinstance(value, str) else value).astimezone(UTC)
+    written = _language(context).moment(at)
+    return Markup('<time datetime="{}">{}</time>').format(at.isoformat(timespec="seconds"), written)
+
+
+@pass_context
+def _on_day(context: Context, value: date) -> str:
+    """A day; as people write it on pages for them."""
+    return _language(context).day(value) if "language" in context else day(value)
+
+
+@pass_context
 def _listed(context: Context, names: Sequence[str]) -> str:
     """Names in a row, as people write them in the language of the page."""
     return _language(context).list(names)
@@ -196,6 +218,9 @@ TEMPLATES.install_gettext_callables(_text, _texts, newstyle=True)  # type: ignor
 TEMPLATES.filters |= {
     "quantity": _quantity,
     "listed": _listed,
+    "amount": _amount,
+    "at_moment": _at_moment,
+    "on_day": _on_day,
     "epsilon": epsilon,
     "total": total,
     "number": number,
@@ -213,6 +238,23 @@ TEMPLATES.filters |= {
     "because": because,
     "reasons": reasons,
 }
+
+
+def language_of(request: PageRequest) -> Language:
+    """The one that a person chose on the page, or that the browser asks for."""
+    return choose(
+        catalogs(), request.query_params.get("language"), request.headers.get("accept-language", "")
+    )
+
+
+def spoken(request: PageRequest) -> dict[str, Any]:
+    """What the templates of pages for people show of languages."""
+    named = request.query_params.get("language")
+    return {
+        "language": language_of(request),
+        "languages": list(catalogs().values()),
+        "in_language": f"?language={named}" if named in catalogs() else "",
+    }
 
 
 class PageResponse(HTMLResponse):

@@ -221,6 +221,26 @@ async def test_a_link_shows_no_more_than_its_token_may(browser: Browser, service
     assert (await browser.post("/dashboard/person/withdraw", {"study": study})).status_code == 403
 
 
+async def test_a_person_reads_their_statement_in_their_language(service: Service, study: str) -> None:
+    browser = Browser(service)
+    browser.client.headers["Accept-Language"] = "de-DE"
+    path = (await service.call("POST", "/v1/subjects/alice/links", "admin")).json()["url"]
+    await browser.get(path.removeprefix("http://test"))
+    assert "Dieser Link zeigt, was Sie gegeben haben" in text_of(browser.page)
+    await browser.post(path.removeprefix("http://test"))
+    await browser.get("/dashboard/person")
+    assert '<html lang="de">' in browser.page
+    german = text_of(browser.page)
+    assert "Lebensbudget 10" in german
+    assert "Ihre Antwort ist hier gespeichert" in german
+    assert re.search(r"Seit \d\d\.\d\d\.\d{4}\.", german)
+    assert re.search(r"Offen bis \d\d\.\d\d\.\d{4}, \d\d:\d\d:\d\d", german)
+    await browser.get("/dashboard/person?language=en")
+    assert "Your answer is stored here" in text_of(browser.page)
+    assert re.search(r"Since [A-Z][a-z]{2} \d{1,2}, \d{4}\.", text_of(browser.page))
+    await browser.client.aclose()
+
+
 async def test_an_admin_does_not_act_for_a_person(admin: Browser, service: Service, study: str) -> None:
     browser = Browser(service)
     made = await service.call("POST", "/v1/subjects/alice/links", "admin")

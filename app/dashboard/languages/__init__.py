@@ -7,11 +7,13 @@ a new language is a new file and nothing else.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
 
 from babel import Locale, UnknownLocaleError
+from babel.dates import format_date, format_datetime
 from babel.lists import format_list
 from babel.messages.pofile import read_po
 from babel.numbers import format_decimal, get_decimal_symbol
@@ -73,6 +75,14 @@ class Language:
     def typed(self, number: str) -> str:
         """A number with a decimal point as people would type it."""
         return number.replace(".", self.mark)
+
+    def moment(self, at: datetime) -> str:
+        """A moment in UTC."""
+        return format_datetime(at, "medium", locale=self.locale)
+
+    def day(self, on: date) -> str:
+        """A day."""
+        return format_date(on, "medium", locale=self.locale)
 
     def list(self, names: Sequence[str]) -> str:
         """Names in a row."""

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from app.core.errors import Forbidden, Unauthenticated
 from app.core.principal import Role
 from app.dashboard.pages.login import GUEST_SECONDS, set_cookie
-from app.dashboard.rendering import render
+from app.dashboard.rendering import render, spoken
 from app.dashboard.requests import GUEST_COOKIE, PERSON_COOKIE, PageRequest
 from app.dashboard.routing import PageRoute, redirect
 from app.services.admin.logins import PERSON_SECONDS
@@ -22,7 +22,9 @@ CHARGES = 50
 async def show_entrance(request: PageRequest) -> Response:
     """Ask before the link is used up: mail scanners and previews follow links too."""
     cookie = request.cookies.get(GUEST_COOKIE) or new_secret()
-    response = render(request, "person_entrance.html", cookie=cookie, link=request.path_params["link"])
+    response = render(
+        request, "person_entrance.html", cookie=cookie, link=request.path_params["link"], **spoken(request)
+    )
     set_cookie(request, response, GUEST_COOKIE, cookie, GUEST_SECONDS)
     return response
 
@@ -50,7 +52,7 @@ async def withdraw(request: PageRequest) -> Response:
 async def leave(request: PageRequest) -> Response:
     """Close the page; the link does not open it again."""
     await request.api.services.logins.log_out(request.cookies[PERSON_COOKIE])
-    response = render(request, "person_left.html")
+    response = render(request, "person_left.html", **spoken(request))
     response.delete_cookie(PERSON_COOKIE, path=f"{request.cookie_path}/person")
     return response
 
@@ -73,6 +75,7 @@ async def show(request: PageRequest, withdrawn: str | None = None) -> Response:
         withdrawn=withdrawn,
         may_withdraw=_acts_for_person(request),
         expires_at=request.login.expires_at,
+        **spoken(request),
     )
 
 

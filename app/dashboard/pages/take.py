@@ -26,9 +26,9 @@ from app.core.errors import (
 from app.core.invitation import InvitationKind, Link
 from app.core.study import Relation, Study, StudyState, Trust
 from app.dashboard import answer_form
-from app.dashboard.languages import N_, Language, catalogs, choose
+from app.dashboard.languages import N_
 from app.dashboard.pages.assets import device_script
-from app.dashboard.rendering import PageResponse, render
+from app.dashboard.rendering import PageResponse, language_of, render, spoken
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import NO_FRAMES, PageRoute
 from app.services.admin.invitations import FULL
@@ -144,7 +144,7 @@ async def answer(request: PageRequest) -> Response:
     code, invitations = request.path_params["code"], request.api.services.invitations
     receipt = invitations.receipt(code, request.fields.get("key") or new_secret())
     try:
-        record = answer_form.record_of(study.definition, request.fields, _language(request).mark)
+        record = answer_form.record_of(study.definition, request.fields, language_of(request).mark)
         # Of whom it is, the link says; a subject in its place has the shape of one.
         offer = request.api.intake(study).offer(record, link.invitation.id, "link")
         new = await invitations.answer(study, link, code, receipt, offer)
@@ -169,7 +169,7 @@ async def change(request: PageRequest) -> Response:
     ticket = await services.invitations.given(receipt)
     study = await request.study(ticket.study)
     try:
-        record = answer_form.record_of(study.definition, request.fields, _language(request).mark)
+        record = answer_form.record_of(study.definition, request.fields, language_of(request).mark)
         offer = request.api.intake(study).offer(record, ticket.invitation_id, "receipt")
         await services.invitations.change(study, ticket, offer)
     except (InvalidRequest, *ON_THE_FORM) as refusal:
@@ -186,22 +186,7 @@ async def withdraw(request: PageRequest) -> Response:
 
 
 def _page(request: PageRequest, template: str, **values: Any) -> PageResponse:
-    named = request.query_params.get("language")
-    return render(
-        request,
-        template,
-        device=device_script(),
-        language=_language(request),
-        languages=list(catalogs().values()),
-        in_language=f"?language={named}" if named in catalogs() else "",
-        **values,
-    )
-
-
-def _language(request: PageRequest) -> Language:
-    """The one that a person chose on the page, or that the browser asks for."""
-    accept = request.headers.get("accept-language", "")
-    return choose(catalogs(), request.query_params.get("language"), accept)
+    return render(request, template, device=device_script(), **spoken(request), **values)
 
 
 async def _linked(request: PageRequest) -> tuple[Link, Study]:
@@ -243,7 +228,7 @@ async def _receipt(
     fields = request.fields
     if refusal is None:
         numbers = {one.name for one in answer_form.asked(study.definition) if not one.options}
-        typed = _language(request).typed
+        typed = language_of(request).typed
         fields = {name: typed(text) if name in numbers else text for name, text in given.items()}
         fields |= {"trust": held.trust.value}
     root = request.scope.get("root_path", "")
