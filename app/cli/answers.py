@@ -23,11 +23,16 @@ from app.web.documents.release import error_of
 
 T = TypeVar("T")
 
+_AT_ALL_STEPS = "at all steps"
+"""Of an interval that holds for all answers to a question at once; shown from the second one on."""
+
 
 def show_release(found: Release) -> None:
     """Print an answer to any statistic."""
     if found.groups is not None and found.estimate is not None:
         named = ["label", "people", "estimate", "these people", "population"]
+        if found.refines is not None and any(one.anytime for one in found.groups):
+            named.append(_AT_ALL_STEPS)
         if any(one.simultaneous for one in found.groups):
             named.append("all labels together")
         if any(one.drawn_to_whole is not None for one in found.groups):
@@ -52,6 +57,7 @@ def show_release(found: Release) -> None:
         f"{found.statistic} of these people" if found.population_interval else "interval": interval_text(
             found.interval
         ),
+        f"{found.statistic} of these people, {_AT_ALL_STEPS}": found.refines and interval_text(found.anytime),
         f"{found.statistic} of the population": interval_text(found.population_interval),
         "standard deviation": spread and _shown(spread, "sd").estimate,
         "standard deviation of these people": spread and interval_text(spread.interval),
@@ -199,6 +205,7 @@ def _label(one: LabelAnswer, found: Release) -> dict[str, object]:
         "estimate": estimate,
         "these people": interval_text(one.interval),
         "population": interval_text(one.population_interval),
+        _AT_ALL_STEPS: interval_text(one.anytime),
         "all labels together": interval_text(one.simultaneous),
         "drawn to the whole": one.drawn_to_whole,
         "outside at most": None if one.outside_at_most is None else f"{one.outside_at_most:.2%}",

@@ -149,3 +149,12 @@ async def test_a_combination_links_the_answers_that_it_is_made_of(analyst: Brows
         assert f"/releases/{one['id']}" in analyst.page
     await analyst.get(f"/dashboard/studies/{study}")
     assert f"/releases/{best['id']}" in analyst.page
+
+
+async def test_the_second_step_shows_what_holds_at_all_of_them(analyst: Browser, service: Service) -> None:
+    study = await service.study()
+    await service.crowd(study, 400)
+    for share, shown in ((0.2, False), (0.4, True)):
+        answer = await ask(service, study, share=share)
+        await analyst.get(f"/dashboard/releases/{answer['id']}")
+        assert ("95 % interval, these people, at all steps" in analyst.page) is shown

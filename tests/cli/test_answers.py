@@ -1,0 +1,43 @@
+"""Answers in the terminal, without a service."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from dither import Interval, Release
+
+from app.cli.answers import show_release
+
+_ENDS = Interval(level=0.95, lower=40.0, upper=44.0)
+
+
+@pytest.mark.parametrize("before", [None, "e0f8"])
+def test_an_answer_shows_what_holds_at_all_steps_from_the_second_one_on(
+    before: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = Release(
+        id="a5d1",
+        study="commute",
+        statistic="mean",
+        estimator="adpm",
+        parameters={},
+        estimate=42.0,
+        standard_error=1.0,
+        interval=_ENDS,
+        population_interval=_ENDS,
+        anytime=replace(_ENDS, lower=37.25, upper=46.75),
+        refines=before,
+        relation="replace_one",
+        epsilon_max=Decimal("0.1"),
+        people=400,
+        people_left_out=0,
+        left_out_because=None,
+        new_contributions=False,
+        raw={},
+        created_at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    show_release(found)
+    shown = capsys.readouterr().out
+    assert ("at all steps" in shown) is (before is not None)
+    assert ("37.25 to 46.75" in shown) is (before is not None)
