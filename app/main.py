@@ -37,6 +37,7 @@ from app.web.rate import RateLimit
 from app.web.sign_in import SignIn
 from app.web.state import Api, Limits, State
 from app.web.tracing import OpenTelemetry, Tracing, TracingNotInstalled, require_telemetry
+from app.web.webhooks import Teller
 
 PROVIDER_TIMEOUT_SECONDS = 5.0
 RECORDS_BETWEEN_COLLECTIONS = 20_000
@@ -172,6 +173,8 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
         await services.check_subject_key()
         await stack.enter_async_context(services.session_watch.watching())
         await stack.enter_async_context(services.replies.purged())
+        teller = Teller(services.webhooks, private=settings.webhook_private_addresses)
+        await stack.enter_async_context(teller.telling())
 
         async def check_ready() -> None:
             condition = await database.ping()
@@ -212,6 +215,7 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
             sign_in=sign_in,
             public_url=settings.public_url,
             embed_origins=settings.embed_origins,
+            webhook_private_addresses=settings.webhook_private_addresses,
             check_ready=check_ready,
         )
 

@@ -204,6 +204,11 @@ class Settings(BaseSettings):
         description="Origins of web pages that may hold the page of a link in a frame, separated by commas "
         "or spaces, for example `https://school.example`. Without it, none may. No other page is framed.",
     )
+    webhook_private_addresses: bool = Field(
+        default=False,
+        description="Let webhooks be at addresses that are not public, as in a private network, and at "
+        "http:// URLs. An admin can then have the service send requests to machines that only it reaches.",
+    )
     estimators: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
         description="Estimators of other installed distributions that may answer, separated by commas or "

@@ -18,6 +18,7 @@ from app.api.routes import (
     studies,
     subjects,
     tokens,
+    webhooks,
 )
 from app.web import problems
 from app.web.limits_middleware import DEFAULT_TIMEOUT_SECONDS, LimitsMiddleware
@@ -25,7 +26,7 @@ from app.web.metrics import Metrics
 
 _MODULES = (
     *(contributions, batches, studies, invitations, releases, sessions),
-    *(subjects, tokens, ledger, figures, health),
+    *(subjects, tokens, webhooks, ledger, figures, health),
 )
 ROUTERS = tuple(module.router for module in _MODULES)
 

@@ -133,6 +133,7 @@ COMMANDS = {
     "token": Command("tokens:tokens", "Create, list, limit, rotate and revoke bearer tokens."),
     "study": Command("studies:studies", "Create, list, show, close and end studies."),
     "invite": Command("invitations:invitations", "Let people answer a study by a link, without an app."),
+    "webhook": Command("webhooks:webhooks", "Have addresses told what happens: answers, ends of studies."),
     "session": Command("sessions:sessions", "Start sessions, follow their rounds, end them."),
     "subject": Command("subjects:subjects", "Look at people's lifetime budgets, set them, change the key."),
     "simulate": Command("", "Simulate people's devices against a service that runs."),

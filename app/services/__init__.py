@@ -14,6 +14,7 @@ from app.services.admin.ledger import Ledger
 from app.services.admin.logins import Logins
 from app.services.admin.studies import Studies
 from app.services.admin.tokens import Tokens
+from app.services.admin.webhooks import Webhooks
 from app.services.contributing.contributions import Contributions
 from app.services.observer import NullObserver, Observer
 from app.services.replies import Replies
@@ -57,6 +58,7 @@ class Services:
     session_watch: SessionWatch
     logins: Logins
     invitations: Invitations
+    webhooks: Webhooks
     figures: Figures
     replies: Replies
 
@@ -115,6 +117,7 @@ class Services:
             session_watch=SessionWatch(database, clock, cache, closer),
             logins=Logins(database, clock, seconds=login_seconds),
             invitations=Invitations(database, clock, subject_key, contributions),
+            webhooks=Webhooks(database, clock, subject_key),
             figures=Figures(database, clock, allowance.delta),
             replies=replies,
         )

@@ -151,6 +151,28 @@ ticket = Table(
     Index("ix_ticket_invitation_id", "invitation_id"),
 )
 
+webhook = Table(
+    "webhook",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("url", Text, nullable=False),
+    Column("events", ARRAY(Text), nullable=False),
+    Column("token_id", Uuid, ForeignKey("token.id"), nullable=False, comment="who made it"),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+)
+
+event = Table(
+    "event",
+    metadata,
+    Column("id", Uuid, primary_key=True, comment="the same in every attempt"),
+    Column("webhook_id", Uuid, ForeignKey("webhook.id", ondelete="CASCADE"), nullable=False),
+    Column("body", Text, nullable=False, comment="JSON, as it is sent"),
+    Column("attempts", Integer, nullable=False, server_default="0", comment="that were begun"),
+    Column("due_at", DateTime(timezone=True), comment="NULL: given up"),
+    Index("ix_event_due_at", "due_at"),
+    Index("ix_event_webhook_id", "webhook_id"),
+)
+
 figure = Table(
     "figure",
     metadata,

@@ -7,6 +7,7 @@ from typing import Any
 
 from app.store.database import APPLICATION
 from app.store.invitations import revoke_all
+from app.store.outbox import delete_all
 from app.store.sql import Connection, Sql, driver
 from app.store.tables import metadata, subject
 
@@ -112,9 +113,10 @@ async def lock_everybody(connection: Connection) -> None:
 
 
 async def end_links(connection: Connection, at: datetime) -> None:
-    """Take no more answers by links; receipts stay good."""
+    """Take no more answers by links and have no webhook: secrets are made of the key. Receipts stay good."""
     await END_LINKS.run(connection)
     await revoke_all(connection, at)
+    await delete_all(connection)
 
 
 async def load_digests(connection: Connection, digests: Mapping[bytes, bytes]) -> int:

@@ -17,6 +17,8 @@ from app.core.release import (
     chain_hash,
 )
 from app.core.study import StudyState
+from app.core.webhook import EventType
+from app.store import outbox
 from app.store.contributions import FOLD_LOCK, LOCK_SHARED
 from app.store.sql import Connection, Sql
 
@@ -300,6 +302,7 @@ async def publish(connection: Connection, draft: Draft, *, head: tuple[int, byte
         created_at=draft.created_at,
     )
     await _charge(connection, draft)
+    await outbox.emit(connection, EventType.RELEASED, draft.study_id, {"release": str(draft.id)})
 
 
 async def _charge(connection: Connection, draft: Draft) -> None:

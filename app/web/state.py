@@ -45,6 +45,7 @@ class Api:
         visitors: How often people without a token may send something.
         public_url: Where people reach the service; None: wherever they asked.
         embed_origins: Whose pages may hold the page of a link in a frame.
+        webhook_private_addresses: Whether webhooks may be at addresses that are not public.
         check_ready: Raises Unavailable where the database or its schema is not as it should be.
     """
 
@@ -58,6 +59,7 @@ class Api:
     visitors: Visitors = field(default_factory=Visitors)
     public_url: str | None = None
     embed_origins: Sequence[str] = ()
+    webhook_private_addresses: bool = False
     check_ready: Callable[[], Awaitable[None]]
     _intakes: dict[int, Intake] = field(default_factory=dict)
 

@@ -10,7 +10,18 @@ drawn twice, and `max_epsilon` is a limit that no service can raise.
 0.5
 """
 
-from dither._admin_models import Account, Invitation, NewInvitation, NewToken, Quota, Raise, Token, TokenUsage
+from dither._admin_models import (
+    Account,
+    Invitation,
+    NewInvitation,
+    NewToken,
+    NewWebhook,
+    Quota,
+    Raise,
+    Token,
+    TokenUsage,
+    Webhook,
+)
 from dither._base import __version__
 from dither._client import AsyncClient, Client
 from dither._errors import (
@@ -117,6 +128,7 @@ __all__ = [
     "Measure",
     "NewInvitation",
     "NewToken",
+    "NewWebhook",
     "Newcomers",
     "NoGain",
     "Participation",
@@ -156,6 +168,7 @@ __all__ = [
     "TokenUsage",
     "TransportError",
     "UnsupportedMechanism",
+    "Webhook",
     "__version__",
     "save_table",
     "to_dataframe",

@@ -12,6 +12,7 @@ from dither._tables import Shown
 Role = Literal["contribute", "analyse", "admin", "observe"]
 Relation = Literal["replace_one", "add_remove_one"]
 InvitationKind = Literal["open", "single"]
+EventType = Literal["released", "budget_low", "session_closed", "study_closed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +106,34 @@ class NewInvitation:
     id: str
     urls: tuple[str, ...] = field(repr=False)
     raw: Mapping[str, object] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Webhook:
+    """An address that learns what happens, without its secret.
+
+    Attributes:
+        id, url: Which one it is, and where events are sent.
+        events: What it learns: "released", "budget_low", "session_closed", "study_closed".
+        created_at: When it was made.
+        waiting: Events that it has not taken yet; they are tried again.
+        given_up: Events that it did not take in four days.
+    """
+
+    id: str
+    url: str
+    events: tuple[EventType, ...]
+    created_at: datetime
+    waiting: int
+    given_up: int
+    raw: Mapping[str, object] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewWebhook(Webhook):
+    """A webhook with the secret that its events are signed with, which is shown this once."""
+
+    secret: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

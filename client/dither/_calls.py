@@ -330,6 +330,11 @@ def release_path(release: str) -> str:
     return f"/v1/releases/{_segment('release', release)}"
 
 
+def webhook_path(webhook: str) -> str:
+    """Address of a webhook."""
+    return f"/v1/admin/webhooks/{_segment('webhook', webhook)}"
+
+
 def token_path(token: str) -> str:
     """Address of a token."""
     return f"/v1/admin/tokens/{_segment('token', token)}"

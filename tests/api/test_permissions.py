@@ -20,6 +20,7 @@ OTHER = "other-study"
 
 NEW_STUDY = {"slug": "a-new-study", "lower": 0, "upper": 1}
 REPLACEMENT = {"value": 2, "epsilon": 2, "trust": "central"}
+NEW_WEBHOOK = {"url": "https://webhooks.invalid/dither", "events": ["study_closed"]}
 NEW_TOKEN = {"name": "new", "role": "contribute"}
 QUOTA = {"share": 0.5, "period_seconds": 60}
 NEW_SESSION = {"protocol": "minimum", "epsilon": 4, "participants": 100, "mode": "budget_split", "rounds": 2}
@@ -90,6 +91,10 @@ ROUTES: Mapping[tuple[str, str], Row] = {
     ("PUT", "/v1/admin/tokens/{token}/quota"): ({"admin"}, {"json": QUOTA}),
     ("DELETE", "/v1/admin/tokens/{token}/quota"): ({"admin"}, {}),
     ("GET", "/v1/admin/tokens/{token}/usage"): ({"admin"}, {}),
+    ("POST", "/v1/admin/webhooks"): ({"admin"}, {"json": NEW_WEBHOOK}),
+    ("GET", "/v1/admin/webhooks"): ({"admin"}, {}),
+    ("GET", "/v1/admin/webhooks/{webhook}"): ({"admin"}, {}),
+    ("DELETE", "/v1/admin/webhooks/{webhook}"): ({"admin"}, {}),
     ("GET", "/health/live"): (EVERYBODY, {}),
     ("GET", "/health/ready"): (EVERYBODY, {}),
     ("GET", "/metrics"): (EVERYBODY, {}),
@@ -114,6 +119,7 @@ class Stage:
         self.session = ""
         self.token = ""
         self.invitation = ""
+        self.webhook = ""
 
     async def set(self) -> None:
         service = self.service
@@ -128,6 +134,8 @@ class Stage:
         wish = {"kind": "open"}
         invited = await service.call("POST", f"/v1/studies/{OWN}/invitations", "admin", json=wish)
         self.invitation = invited.json()["id"]
+        told = await service.call("POST", "/v1/admin/webhooks", "admin", json=NEW_WEBHOOK)
+        self.webhook = told.json()["id"]
         record, _ = await service.api.services.tokens.create(
             name="to be revoked", role=Role.ANALYSE, actor="test"
         )
@@ -177,6 +185,7 @@ class Stage:
             session=self.session,
             token=self.token,
             invitation=self.invitation,
+            webhook=self.webhook,
             statistic="mean",
         )
 

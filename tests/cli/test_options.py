@@ -18,6 +18,7 @@ from app.core.invitation import InvitationKind
 from app.core.principal import Role
 from app.core.session import SessionProtocol
 from app.core.study import Relation, Trust
+from app.core.webhook import EventType
 from app.sessions.search import Depth, Mode, Threshold
 from app.web.documents.budget import LifetimeIn, RaiseIn
 from app.web.documents.session_in import SessionIn
@@ -93,6 +94,7 @@ def test_the_command_has_an_option_for_every_field_with_the_same_default(method:
         (_admin_models.Role, Role),
         (_admin_models.Relation, Relation),
         (_admin_models.InvitationKind, InvitationKind),
+        (_admin_models.EventType, EventType),
         (_models.Trust, Trust),
         (_session_models.Protocol, SessionProtocol),
         (_session_models.Mode, Mode),

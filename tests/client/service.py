@@ -118,6 +118,7 @@ class FakeService:
     tokens: dict[str, dict[str, Any]] = field(default_factory=dict)
     secrets: int = 0
     invitations: dict[str, dict[str, Any]] = field(default_factory=dict)
+    webhooks: dict[str, dict[str, Any]] = field(default_factory=dict)
     sessions: FakeSessions = field(default_factory=FakeSessions)
 
     @property
@@ -263,6 +264,16 @@ class FakeService:
                 return self._secret({**TOKEN, **sent, "id": f"t{len(self.tokens) + 1}"}, 201)
             case ["GET", "tokens"]:
                 return _page(list(self.tokens.values()), dict(request.url.params))
+            case ["POST", "webhooks"]:
+                made = {**sent, "id": f"w{len(self.webhooks) + 1}", "created_at": "2030-01-01T12:00:00Z"}
+                self.webhooks[made["id"]] = made | {"waiting": 0, "given_up": 0}
+                return httpx.Response(201, json=self.webhooks[made["id"]] | {"secret": "whsec_MTIz"})
+            case ["GET", "webhooks"]:
+                return _page(list(self.webhooks.values()), dict(request.url.params))
+            case ["DELETE", "webhooks", webhook]:
+                return httpx.Response(204 if self.webhooks.pop(webhook, None) else 404)
+            case ["GET", "webhooks", webhook]:
+                return httpx.Response(200, json=self.webhooks[webhook])
         found = self.tokens.get(parts[1])
         if found is None:
             return problem(404, "not_found", "There is no such token.")

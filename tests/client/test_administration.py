@@ -34,6 +34,7 @@ REPEATED: dict[str, Callable[[Any], Any]] = {
     "set_budget": lambda client: client.set_budget("ada", epsilon=20, reason="asked"),
     "budgets": lambda client: list(client.budgets()),
     "invitations": lambda client: list(client.invitations("commute")),
+    "webhooks": lambda client: list(client.webhooks()),
 }
 
 
@@ -153,6 +154,17 @@ def test_links_are_made_as_they_are_wished_and_shown_this_once(client: Any, serv
     assert made.urls[0] not in repr(made)
     client.revoke_invitation("commute", made.id)
     assert client.invitation("commute", made.id).state == "revoked"
+
+
+def test_a_webhook_is_made_with_a_secret_and_deleted(client: Any, service: FakeService) -> None:
+    made = client.create_webhook("https://bot.example/dither", events=["released", "study_closed"])
+    assert service.sent("POST") == [
+        {"url": "https://bot.example/dither", "events": ["released", "study_closed"]}
+    ]
+    assert made.secret not in repr(made)
+    assert [one.events for one in client.webhooks()] == [("released", "study_closed")]
+    client.delete_webhook(made.id)
+    assert list(client.webhooks()) == []
 
 
 def test_a_token_says_when_it_expires(client: Any, service: FakeService) -> None:

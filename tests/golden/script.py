@@ -18,7 +18,9 @@ from tests.api.service import Service
 Exchange = dict[str, Any]
 
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-SECRET = re.compile(r"dither_[A-Za-z0-9_-]{43}|(?<=/open/)[A-Za-z0-9_-]{43}|(?<=/take/)[A-Za-z0-9_-]{22}")
+SECRET = re.compile(
+    r"dither_[A-Za-z0-9_-]{43}|(?<=/open/)[A-Za-z0-9_-]{43}|(?<=/take/)[A-Za-z0-9_-]{22}|(?<=whsec_)[A-Za-z0-9+/=]{44}"
+)
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)")
 DAY = re.compile(r"\b20\d\d-\d\d-\d\d\b")
 VOLATILE = frozenset({"hash", "next_cursor", "prefix", "version", "assignment_key", "request_id"})
@@ -158,6 +160,7 @@ async def run(service: Service) -> dict[str, list[Exchange]]:
     await _labels(record)
     await _measures(record)
     await _invitations(record)
+    await _webhooks(record)
     return record.files
 
 
@@ -507,6 +510,19 @@ async def _subjects(record: Recorder) -> None:
     await record("subjects", "PUT", path, "admin", json={"epsilon": 0, "reason": "too little"})
     await record("subjects", "PUT", path, "admin", json={"epsilon": -1})
     await record("subjects", "GET", "/v1/admin/budgets", "admin", params={"limit": 2})
+
+
+async def _webhooks(record: Recorder) -> None:
+    path = "/v1/admin/webhooks"
+    wish = {"url": "https://webhooks.invalid/dither", "events": ["released", "study_closed"]}
+    made = (await record("webhooks", "POST", path, "admin", json=wish)).json()["id"]
+    await record("webhooks", "POST", path, "admin", json=wish | {"url": "http://webhooks.invalid/"})
+    await record("webhooks", "POST", path, "admin", json=wish | {"url": "https://127.0.0.1/"})
+    await record("webhooks", "POST", path, "admin", json=wish | {"events": ["born"]})
+    await record("webhooks", "GET", path, "admin")
+    await record("webhooks", "GET", f"{path}/{made}", "admin")
+    await record("webhooks", "DELETE", f"{path}/{made}", "admin")
+    await record("webhooks", "GET", f"{path}/{made}", "admin")
 
 
 async def _invitations(record: Recorder) -> None:

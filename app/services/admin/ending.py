@@ -9,8 +9,9 @@ from typing import Literal
 
 from app.core.clock import Clock
 from app.core.study import Study, StudyState
+from app.core.webhook import EventType
 from app.services.sessions.rounds import Rounds
-from app.store import budgets, cohorts, journal, sessions, studies
+from app.store import budgets, cohorts, journal, outbox, sessions, studies
 from app.store.database import Connection
 
 Ended = Literal[StudyState.ARCHIVED, StudyState.RETIRED]
@@ -51,6 +52,7 @@ async def end(
     if free:
         await budgets.hold_accounts(connection)
         await budgets.free_unspent(connection, study.id, study.definition.noise)
+    await outbox.emit(connection, EventType.STUDY_CLOSED, study.id, {"state": state.value})
     rounds = Rounds(clock)
     # Now that no session can be started, those that were since the first look are here too.
     for record in await sessions.lock_open(connection, study.id):

@@ -7,9 +7,10 @@ from app.core.errors import NotFound, StudyExists
 from app.core.principal import Principal
 from app.core.records import CohortLine
 from app.core.study import Study, StudyDefinition, StudyLine, StudyState
+from app.core.webhook import EventType
 from app.services.admin.ending import Ended, end
 from app.services.paging import Page, decode_cursor, page_of
-from app.store import cohorts, journal
+from app.store import cohorts, journal, outbox
 from app.store import studies as store
 from app.store.database import Connection, Database
 from app.store.releases import ENDED
@@ -135,8 +136,11 @@ class Studies:
 
         async def body(connection: Connection) -> Study:
             await cohorts.seal(connection, study.id)
+            before = await store.read_study(connection, slug)
             closed = await store.close_study(connection, study.id)
-            if study.state is StudyState.OPEN:
+            # Under the lock of its epochs, which the one who closes it has: two who close it do it once.
+            if before is not None and before.state is StudyState.OPEN:
+                await outbox.emit(connection, EventType.STUDY_CLOSED, study.id, {"state": closed.state.value})
                 await self._note(connection, principal, "study.close", slug)
             return closed
 

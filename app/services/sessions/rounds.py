@@ -9,11 +9,12 @@ from datetime import datetime, timedelta
 from app.core.clock import Clock
 from app.core.errors import Unavailable
 from app.core.session import SessionDefinition, SessionHead, SessionState
+from app.core.webhook import EventType
 from app.services.sessions.kmeans_release import Prepared, publish
 from app.sessions.protocol import RoundAnswers, RunningProtocol
 from app.sessions.protocols import protocol_document, restore_protocol
 from app.store import answers as stored_answers
-from app.store import enrolments
+from app.store import enrolments, outbox
 from app.store import sessions as store
 from app.store.database import Connection
 from app.store.releases import lock_cohorts
@@ -114,6 +115,9 @@ class Rounds:
         await store.move(
             connection, definition.id, moved, protocol_document(running), now if finished else None
         )
+        if finished:
+            ended = {"session": str(definition.id)}
+            await outbox.emit(connection, EventType.SESSION_CLOSED, definition.study_id, ended)
         if finished and free:
             await enrolments.free_unspent(connection, definition.id)
         if part is not None:

@@ -24,7 +24,7 @@ from app.services.statistics.any_request import AnyRequest, AnySituation, Asked
 from app.services.statistics.piece_ledger import PieceStep
 from app.services.statistics.publishing import persist, published, replayed, standing
 from app.services.statistics.questions import Ask
-from app.store import cohorts, combined, pieces, quotas
+from app.store import cohorts, combined, outbox, pieces, quotas
 from app.store import releases as store
 from app.store.database import Connection, Database, Run
 
@@ -241,6 +241,7 @@ class Answering(ABC, Generic[Asked, Now]):
             await pieces.write(connection, draft)
             if use is not None:
                 await quotas.note(connection, draft.id, use.token_id, draft.study_id, use.share)
+                await outbox.emit_low(connection, draft.study_id, draft.id)
             if idempotency is not None:
                 made = str(draft.id).encode()
                 await self._replies.store(

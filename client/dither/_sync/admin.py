@@ -6,16 +6,19 @@ from datetime import datetime
 
 from dither._admin_models import (
     Account,
+    EventType,
     Invitation,
     InvitationKind,
     NewInvitation,
     NewToken,
+    NewWebhook,
     Quota,
     Raise,
     Relation,
     Role,
     Token,
     TokenUsage,
+    Webhook,
 )
 from dither._calls import (
     asked_for,
@@ -28,6 +31,7 @@ from dither._calls import (
     quoted,
     study_path,
     token_path,
+    webhook_path,
 )
 from dither._errors import InvalidRequest
 from dither._models import Budget, Study, Trust
@@ -354,6 +358,62 @@ class Admin(Base):
         """
         path, document = f"{token_path(token)}/rotate", {"grace_seconds": grace_seconds}
         return self._run(self._calls.call(NewToken, "POST", path, document, repeatable=False))
+
+    def create_webhook(self, url: str, *, events: Sequence[EventType]) -> NewWebhook:
+        """Have an address told what happens, by the Standard Webhooks scheme. Its secret is in this answer.
+
+        It is sent once: where no answer comes, a webhook may have been made.
+
+        Privacy: costs nothing; no event says anything about people.
+
+        Args:
+            url: Where events are sent by POST: https://.
+            events: Which ones: "released", "budget_low", "session_closed", "study_closed".
+
+        Examples:
+            >>> made = admin.create_webhook("https://bot.example/dither", events=["released"])
+            >>> made.events, made.secret[:6]
+            (('released',), 'whsec_')
+        """
+        document = {"url": url, "events": list(events)}
+        return self._run(
+            self._calls.call(NewWebhook, "POST", "/v1/admin/webhooks", document, repeatable=False)
+        )
+
+    def webhooks(self, *, page_size: int = 100) -> Iterator[Webhook]:
+        """All webhooks without their secrets, fetched page by page.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> _ = admin.create_webhook("https://bot.example/dither", events=["released"])
+            >>> [(one.url, one.waiting) for one in admin.webhooks()]
+            [('https://bot.example/dither', 0)]
+        """
+        return self._pages(Webhook, "/v1/admin/webhooks", page_size)
+
+    def find_webhook(self, webhook: str) -> Webhook:
+        """A webhook, by its id.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> made = admin.create_webhook("https://bot.example/dither", events=["released"])
+            >>> (admin.find_webhook(made.id)).given_up
+            0
+        """
+        return self._run(self._calls.read(Webhook, webhook_path(webhook)))
+
+    def delete_webhook(self, webhook: str) -> None:
+        """Have an address told nothing any more, nor what it was not told yet.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> made = admin.create_webhook("https://bot.example/dither", events=["released"])
+            >>> admin.delete_webhook(made.id)
+        """
+        self._run(self._calls.send("DELETE", webhook_path(webhook)))
 
     def set_quota(self, token: str, *, share: Numeric, period_seconds: int) -> Quota:
         """Limit what an analyst's token may use of each study. What it used already counts.
