@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.grid import GRID_SIZE, Grid
+from app.estimators.expected import WORST_VARIANCE as WORST_VARIANCE
 from app.estimators.interface import Conclusion, Coverage, Interval
 from app.estimators.quantiles import LEVEL, ErrorLaw, error_law, laplace_variance
 from app.estimators.together import ErrorBound, KnownError
-
-WORST_VARIANCE = 0.25
-"""Largest variance of data in a range of width 1."""
 
 HALF_STEP = 1 / (2 * GRID_SIZE)
 """The most that the mean of values as they were given differs from that of the points on the grid that are

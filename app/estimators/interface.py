@@ -20,6 +20,7 @@ from app.core.errors import ServiceError
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import Noise
 from app.core.study import Currency, Relation
+from app.estimators.expected import GUESS, ExpectedValues
 from app.estimators.together import ErrorBound, KnownError
 
 UNIT_SCALE = float(GRID_SIZE * MICRO)
@@ -82,6 +83,7 @@ class Question:
         sizes: add_remove_one: the same for each label of the question's attribute; empty where none is known.
         variance: replace_one: what the last release says that the population's variance is at most, for
             weights and predictions, never for intervals [range width squared]. None where none said so.
+        expected: The values to predict errors for, never weights or intervals, see `app.estimators.expected`.
         tilt: How far the mean of people who weigh much may differ from that of people who weigh little, in
             [0, 1] [range widths].
         share: For which share weights are chosen and errors predicted, where offers and noise are those of
@@ -100,6 +102,7 @@ class Question:
     expected_size: float | None = None
     sizes: tuple[float, ...] = ()
     variance: float | None = None
+    expected: ExpectedValues = GUESS
     tilt: float = 0.0
     share: int = MICRO
     together: int = 1
@@ -273,7 +276,7 @@ class Accuracy:
         half_width: Half of the interval for the dataset; None where people decide it, and are secret.
         population_error, population_half_width: The first two about the population that people were drawn
             from; None where they are not predicted.
-        assumed: Of a variance, the one that values are assumed to have, above 0.
+        root_error: Of a variance, that of the standard deviation [the root of the unit].
         anytime_half_width: Half of the interval that holds at all steps; None of an answer without steps.
     """
 
@@ -281,18 +284,17 @@ class Accuracy:
     half_width: float | None
     population_error: float | None = None
     population_half_width: float | None = None
-    assumed: float = math.inf
+    root_error: float = math.inf
     anytime_half_width: float | None = None
 
     @property
     def root(self) -> "Accuracy":
-        r"""Of the standard deviation, by :math:`|\sqrt a - \sqrt b| = |a - b| / (\sqrt a + \sqrt b)`.
+        r"""Of the standard deviation.
 
         Of an interval the most that half of it can be: :math:`|\sqrt a - \sqrt b| \le \sqrt{|a - b|}`.
         """
         half = None if self.half_width is None else math.sqrt(self.half_width / 2)
-        error = self.error / (math.sqrt(self.assumed) + math.sqrt(self.assumed + self.error))
-        return Accuracy(error=error, half_width=half)
+        return Accuracy(error=self.root_error, half_width=half)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,7 @@ from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise
 from app.estimators.accuracy import HALF_STEP, WORST_VARIANCE
 from app.estimators.deviations import Deviations
+from app.estimators.expected import ExpectedValues, missed
 from app.estimators.interface import (
     Accuracy,
     Conclusion,
@@ -58,8 +59,6 @@ POPULATION_RISK = 0.2
 answers that are read together each has its part of that part."""
 
 _STEPS = 12
-_PLACE = 0.25
-"""Where the mean is for which an error is predicted [range widths from the middle]."""
 
 _ROUNDING = 1 / GRID_SIZE
 """The most that squares were rounded down by [range width squared]."""
@@ -207,8 +206,7 @@ def with_both(
         conclusion = conclude(values, bound, LEVEL + risk)
         return replace(conclusion, variance=found().statistic(mean, square, question.grid))
 
-    assumed = WORST_VARIANCE if question.variance is None else question.variance
-    return replace(plan, conclude=concluded, spread=lambda: found().planned(question.grid, assumed))
+    return replace(plan, conclude=concluded, spread=lambda: found().planned(question.grid, question.expected))
 
 
 def _doubled(noise: Noise) -> Noise | None:
@@ -293,35 +291,37 @@ class _Moments:
             coverage="worst_case" if self.dataset.squares else "at_least",
         )
 
-    def planned(self, grid: Grid, variance: float) -> Accuracy:
+    def planned(self, grid: Grid, expected: ExpectedValues) -> Accuracy:
         r"""What `statistic` is expected to err by, and the most that its interval can be.
 
         The error is that of A and of the :math:`e^2` that its mean is corrected for, whose variance is at
-        most 5 times the square of that of e, about the dataset: where the mean is a quarter of the range off
-        the middle, which for all other means predicts the noise of A within a factor of 1.27; and where
-        values have the variance that is assumed, as far as there is room for it there, and vary as much about
-        that as Normal ones at most.
+        most 5 times the square of that of e, about the dataset, for values that are as expected and vary
+        about their variance as Normal ones at most; what bounds leave of it is seen, see
+        `app.estimators.expected`.
 
         Every bound in an interval rises with the variance and with the distance of the mean from the middle,
         so it is no wider than at the largest of both: from :math:`V - a` to :math:`V + a + r^2`.
 
         Args:
             grid: The study's.
-            variance: That is assumed of the values [range width squared].
+            expected: What values are expected to be like.
         """
-        unit, risk, reach = float(grid.width) ** 2, 1 - LEVEL, (0.5 + _PLACE) ** 2
+        unit, risk = float(grid.width) ** 2, 1 - LEVEL
+        distance = abs(expected.place - 0.5)
+        reach = (0.5 + distance) ** 2
         of_square, of_mean = self._errors(
             0.5, WORST_VARIANCE, self.dataset, risk * (1 - MEAN_RISK), risk * MEAN_RISK
         )
-        noise, spread = self._noise, min(variance, WORST_VARIANCE - _PLACE**2)
+        noise, spread = self._noise, expected.spread
         scatter = min(2 * spread**2, spread * (reach - spread)) * self.dataset.squares
-        drawn = scatter + noise[1] + 4 * _PLACE**2 * noise[0] + 5 * noise[0] ** 2
-        error = math.sqrt(drawn + (reach * self.dataset.bias) ** 2)
+        stated = noise[1] + 4 * distance**2 * noise[0]
+        drawn = scatter + stated + 5 * noise[0] ** 2 + (reach * self.dataset.bias) ** 2
+        error, root_error = missed(spread, math.sqrt(drawn), math.sqrt(stated))
         half = of_square + (of_mean**2 + _ROUNDING) / 2 + _kept(WORST_VARIANCE)
         return Accuracy(
-            error=unit * min(error, WORST_VARIANCE),
+            error=unit * error,
             half_width=unit * min(half, WORST_VARIANCE / 2),
-            assumed=unit * spread,
+            root_error=math.sqrt(unit) * root_error,
         )
 
     def upper_bound(self, mean: float, square: float, risk: float) -> float:

@@ -315,17 +315,18 @@ class PivotReader:
         return Interval(level=LEVEL, lower=lower, upper=upper, coverage=coverage)
 
 
+def noise_at(pivot: Pivot, p: float) -> float:
+    """Standard deviation of the pivot's noise where the mean is p."""
+    return math.sqrt(error_law(normal_variance=pivot.normal(p), laplaces=pivot.laplaces(p)).variance)
+
+
 def usual_noise(pivot: Pivot) -> float:
     """Standard deviation of the pivot's noise, whatever the mean is: the geometric mean of two.
 
     Of sums of x and of 1 - x it is convex and symmetric in the mean, so no mean has more than the ends of the
     range, or less than the middle. With Laplaces the true one is within a factor of 2^(1/4) of it.
     """
-
-    def deviation(p: float) -> float:
-        return math.sqrt(error_law(normal_variance=pivot.normal(p), laplaces=pivot.laplaces(p)).variance)
-
-    return math.sqrt(deviation(0.0) * deviation(0.5))
+    return math.sqrt(noise_at(pivot, 0.0) * noise_at(pivot, 0.5))
 
 
 def most_spread(low: float, high: float) -> float:

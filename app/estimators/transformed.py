@@ -10,6 +10,7 @@ from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency, Relation
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.calibration import GAUSSIAN_SIGMA, GAUSSIAN_UNIT, gaussian_weight
+from app.estimators.expected import missed
 from app.estimators.interface import UNIT_SCALE, Accuracy, Conclusion, Parameter, Plan, Query, Question
 from app.estimators.moments_secret import (
     MOMENT_SCALE,
@@ -22,6 +23,7 @@ from app.estimators.pivot import (
     ComplementPivot,
     GaussianPivot,
     PivotReader,
+    noise_at,
     offered_weight,
     usual_noise,
 )
@@ -206,8 +208,9 @@ def floor_of(question: Question) -> float:
 def predicted_error(question: Question, reader: PivotReader, mass: float | None = None) -> float:
     r"""The leading term of the error at the expected size, at most that of the midpoint.
 
-    The squares add up of the noise over the total weight A, `usual_noise`; of what weights can move the mean
-    by, within the tilt; and, of a tilt below 1, of people drawn with other weights, whose variance is at most
+    The squares add up of the noise over the total weight A, that at the mean that is published, or
+    `usual_noise`; of what weights can move the mean by, within the tilt; and, of a tilt below 1, of people
+    drawn with other weights, whose variance is at most
     :math:`\tfrac14 (\sqrt c - \sqrt f)^2 / A`.
 
     Args:
@@ -218,35 +221,42 @@ def predicted_error(question: Question, reader: PivotReader, mass: float | None 
     Returns:
         The error [data's unit]; that of the midpoint where no size is expected.
 
-    Privacy: depends on the question alone.
+    Privacy: depends on the question and what is published alone.
     """
-    width = float(question.grid.width)
+    width, mean = float(question.grid.width), question.expected.mean
     if question.expected_size is None or question.expected_size <= 0:
         return width / 2
     total = (reader.cap if mass is None else mass) * question.expected_size
     drawn = WORST_VARIANCE * reader.inequality / total if question.tilt < 1 else 0.0
-    noise = usual_noise(reader.pivot) / total
+    noise = (usual_noise(reader.pivot) if mean is None else noise_at(reader.pivot, mean)) / total
     return width * min(0.5, math.sqrt(noise**2 + drawn + reader.bias**2))
 
 
 def _spread(question: Question, cap: float) -> Callable[[], Accuracy]:
-    r"""The leading term of the error of a variance off three sums.
+    r"""The leading term of the error of a variance off three sums, for the values that are expected.
 
     The coefficients of their noise, of variance 2 over the total weight, are :math:`(1 - p)^2 - v`,
-    :math:`p (1 - p) + v` and :math:`p^2 - v`: for a mean p a quarter of the range off the middle, and the
-    largest variance v that it leaves room for, they are 3/8, 3/8 and -1/8. Their squares sum to .30; to .17
-    and .25 for means in the middle with a variance of .1 and of 1/4, and to 1 for values at an end.
+    :math:`p (1 - p) + v` and :math:`p^2 - v`. What bounds leave of it is seen, see `app.estimators.expected`.
 
     Args:
         question: What is asked.
         cap: The most that a person can weigh [epsilon, or mu].
 
-    Privacy: depends on the question alone.
+    Privacy: depends on the question and what is published alone.
     """
     size, worst, bias = question.expected_size, WORST_VARIANCE, mean_of(question).bias
     # Weights move a mean of squares about a point by the bias, and that point.
     moved = bias + bias**2
-    noise = math.sqrt(2 * (0.375**2 + 0.375**2 + 0.125**2))
-    error = worst if not size or size <= 0 else min(worst, noise / cap / size + moved)
-    unit = float(question.grid.width) ** 2
-    return lambda: Accuracy(error=unit * error, half_width=None, assumed=unit * (worst - 0.25**2))
+    p, v = question.expected.place, question.expected.spread
+    unit, noise = float(question.grid.width), math.inf
+    if size and size > 0:
+        scales = (1 - p) ** 2 - v, p * (1 - p) + v, p * p - v
+        noise = min(worst, math.sqrt(2 * sum(scale**2 for scale in scales)) / cap / size)
+
+    def accuracy() -> Accuracy:
+        if noise == math.inf:
+            return Accuracy(error=unit**2 * worst, half_width=None, root_error=unit * math.sqrt(worst))
+        error, root_error = missed(v, math.hypot(noise, moved), noise)
+        return Accuracy(error=unit**2 * error, half_width=None, root_error=unit * root_error)
+
+    return accuracy

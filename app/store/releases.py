@@ -115,6 +115,13 @@ READ_LAST_MEAN = Sql.of(StoredRelease)(f"""
     ORDER BY release.number DESC LIMIT 1
 """)
 
+# No answer has a variance without that of a population.
+READ_LAST_SPREAD = Sql.of(StoredRelease)(f"""
+    {STORED} WHERE release.study_id = :study_id AND release.variance IS NOT NULL AND {WHOLE_MEAN}
+      AND coalesce(CAST(convert_from(release.body, 'UTF8') AS jsonb)->>'measure', '') = CAST(:measure AS text)
+    ORDER BY release.number DESC LIMIT 1
+""")
+
 READ_LAST_RANGE = Sql.of(StoredRelease)(f"""
     {STORED} WHERE release.study_id = :study_id AND release.estimator = 'found_range'
       AND coalesce(CAST(convert_from(release.body, 'UTF8') AS jsonb)->>'measure', '') = CAST(:measure AS text)
@@ -337,6 +344,11 @@ async def read_last_mean(connection: Connection, study_id: int, measure: str) ->
     In a study of several measures that of the one given; empty in others.
     """
     return await READ_LAST_MEAN.maybe(connection, study_id=study_id, measure=measure)
+
+
+async def read_last_spread(connection: Connection, study_id: int, measure: str) -> StoredRelease | None:
+    """The newest of the same that has a variance."""
+    return await READ_LAST_SPREAD.maybe(connection, study_id=study_id, measure=measure)
 
 
 async def read_last_range(connection: Connection, study_id: int, measure: str) -> StoredRelease | None:

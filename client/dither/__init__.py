@@ -82,6 +82,7 @@ from dither._models import (
 )
 from dither._plan_models import (
     ExpectedRange,
+    ExpectedValues,
     Newcomers,
     Plan,
     PlannedEstimator,
@@ -115,6 +116,7 @@ __all__ = [
     "EpsilonBelowSpent",
     "EpsilonRange",
     "ExpectedRange",
+    "ExpectedValues",
     "FieldProblem",
     "FoundRange",
     "GaussianAmounts",

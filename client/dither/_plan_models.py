@@ -24,6 +24,20 @@ class ExpectedRange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedValues:
+    """The values that an error is predicted for.
+
+    Attributes:
+        mean, sd: In the data's unit; sd is None where the error does not depend on it.
+        guess: Whether no answer has said it yet: values spread evenly over half of the range.
+    """
+
+    mean: float
+    sd: float | None
+    guess: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedEstimator:
     """An estimator.
 
@@ -33,7 +47,7 @@ class PlannedEstimator:
         predicted_error: Root mean square error of what is asked, about the dataset, which is all people with
             a live contribution: in the data's unit, of a variance in its square, of a covariance in the
             product of both units, of a count in people, of shares by bin or choice and of quantiles as a part
-            of all people. Of variance and sd the most that it can be.
+            of all people. Of variance and sd for `expected_values`.
         predicted_error_at_tilt_0: That of the same question with tilt 0, if privacy and values have nothing
             to do with each other; None in add_remove_one studies.
         epsilon_max, epsilon_max_total: The largest charge to a person by the answer, and with those that it
@@ -53,6 +67,8 @@ class PlannedEstimator:
             study's range, if the values fill that; at most 1 / r^2 times as much where a part r of it is
             found.
         expected_range: With `range="found"`, the range that errors and intervals are planned for.
+        expected_values: Of variance and sd, and of a mean of a secret number of people once one is published,
+            the values that predicted_error is for.
         statistics: What is read off such an answer, at no further price.
     """
 
@@ -70,6 +86,7 @@ class PlannedEstimator:
     anytime_half_width: float | None = None
     gain: float | None = None
     expected_range: ExpectedRange | None = None
+    expected_values: ExpectedValues | None = None
     statistics: tuple[str, ...] = ()
     raw: Mapping[str, object] = field(repr=False, compare=False)
 

@@ -94,8 +94,14 @@ async def test_variances_and_deviations_miss_by_about_what_was_planned(
         # Of a deviation it is the root of that of the variance, at most.
         assert answer["standard_error"] <= 3 * first["predicted_error"] < most
         errors[statistic] = first["predicted_error"]
-        # The sd is read off the release of the variance; its plan is one of the next step.
-        if statistic == "variance" or secret:
+        # The sd is read off the release of the variance; its plan is one of the next answer.
+        expected = first["expected_values"]
+        assert expected["guess"] == (statistic == "variance") == ("a guess" in plan["in_words"])
+        if statistic == "sd":
+            assert expected["sd"] == pytest.approx(answer["estimate"]), "as published"
+        else:
+            assert expected["mean"] == WIDTH / 4
+        if statistic == "variance":
             assert answer["predicted_error"] == pytest.approx(first["predicted_error"])
         if secret:
             assert first["half_width"] is None, "it depends on how many there are"
@@ -109,22 +115,23 @@ async def test_variances_and_deviations_miss_by_about_what_was_planned(
 
 
 @pytest.mark.parametrize("noise", NOISES)
-async def test_a_secret_difference_adds_up_the_noise_of_both_labels(service: Service, noise: dict[str, Any]):
+@pytest.mark.parametrize(
+    ("question", "factor"), [(DIFFERENCE, math.sqrt(2)), (STANDARDIZED, math.hypot(0.3, 0.7))]
+)
+async def test_a_secret_difference_adds_up_the_noise_of_both_labels(
+    service: Service, noise: dict[str, Any], question: dict[str, str], factor: float
+):
     study = await survey(service, **noise, **SECRET)
     (half_of_them,) = (
         await get(service, study, "plan", estimator="transformed", expected_size=PEOPLE / 2, share=0.5)
     )["estimators"]
-    for question, factor in (
-        (DIFFERENCE, math.sqrt(2)),
-        (STANDARDIZED, math.hypot(0.3, 0.7)),
-    ):
-        plan, first, answer = await both(service, study, **question, expected_size=PEOPLE)
-        assert first["predicted_error"] == pytest.approx(factor * half_of_them["predicted_error"], rel=1e-6)
-        assert answer["predicted_error"] == pytest.approx(first["predicted_error"])
-        for group in answer["groups"]:
-            assert group["predicted_error"] == pytest.approx(half_of_them["predicted_error"]), "of each alike"
-        assert first["half_width"] is None
-        assert "±" not in plan["in_words"].split("; ")[-1], "of the next answer; one that stands has its own"
+    plan, first, answer = await both(service, study, **question, expected_size=PEOPLE)
+    assert first["predicted_error"] == pytest.approx(factor * half_of_them["predicted_error"], rel=1e-6)
+    assert answer["predicted_error"] == pytest.approx(first["predicted_error"])
+    for group in answer["groups"]:
+        assert group["predicted_error"] == pytest.approx(half_of_them["predicted_error"]), "of each alike"
+    assert first["half_width"] is None
+    assert "±" not in plan["in_words"].split("; ")[-1], "of the next answer; one that stands has its own"
 
 
 async def test_coordinates_have_the_accuracy_of_what_is_asked_of_each(service: Service):
@@ -184,15 +191,18 @@ async def test_a_mean_over_a_found_range_is_planned_for_the_range_that_was_found
 
 async def test_labels_say_what_is_asked_of_them_is_planned_to_miss_by(service: Service):
     study = await survey(service)
-    for statistic in ("sum", "variance", "sd"):
+    statistics = ("sum", "variance", "sd")
+    # Before anything is published: afterwards they are planned for the values that is about.
+    alone = {
+        (statistic, region): await get(
+            service, study, "plan", statistic=statistic, where=f"region:{region}", estimator="adpm", tilt=0
+        )
+        for statistic in statistics
+        for region in REGIONS["region"]
+    }
+    for statistic in statistics:
         answer = await get(service, study, f"statistics/{statistic}", by="region")
         for group in answer["groups"]:
-            label = f"region:{group['where']['region']}"
-            alone = await get(
-                service, study, "plan", statistic=statistic, where=label, estimator="adpm", tilt=0
-            )
-            # A deviation is planned for the variance that is published by now.
-            assert group["predicted_error"] == pytest.approx(
-                alone["estimators"][0]["predicted_error"], rel=0.5 if statistic == "sd" else 0.2
-            )
+            (planned,) = alone[statistic, group["where"]["region"]]["estimators"]
+            assert group["predicted_error"] == pytest.approx(planned["predicted_error"], rel=0.2)
             assert "predicted_bias" not in group

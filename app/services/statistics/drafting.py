@@ -1,5 +1,7 @@
 """One estimator's plan as it is shown, and an answer as it is to be published; without the database."""
 
+import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
@@ -11,6 +13,7 @@ from app.core.errors import InternalFault, ServiceError
 from app.core.piece import Piece, Taken
 from app.core.release import AllUsed, Charge, Draft, Facts, StoredRelease, Used
 from app.core.study import Currency, Relation, Study, StudyDefinition, Trust
+from app.estimators.expected import ExpectedValues
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
 from app.services.statistics import combining, combining_secret, planning, steps
 from app.services.statistics.asked_accuracy import Readable
@@ -51,6 +54,8 @@ class PlannedEstimator:
         gain: Of a mean over a range that is found, see `shapes.found_plans.FoundPlan`; None of others.
         expected_range: The range that such a mean is planned for: its width [data's unit], and the release
             that found it, None of a guess; None of others.
+        expected_values: What values the predicted error is about, see `estimators.expected`: mean and sd
+            [data's unit], and whether that is a guess; None where it rests on no such thing.
         of_mean: The error of the mean, by which estimators are chosen [data's unit].
     """
 
@@ -71,6 +76,7 @@ class PlannedEstimator:
     chosen: bool = False
     gain: float | None = None
     expected_range: Mapping[str, object] | None = None
+    expected_values: Mapping[str, object] | None = None
     of_mean: float = 0.0
 
 
@@ -188,8 +194,22 @@ def planned(
         population_predicted_error=accuracy.population_error,
         population_half_width=accuracy.population_half_width,
         anytime_half_width=accuracy.anytime_half_width,
+        expected_values=_expected_values(study, reading, question.expected),
         of_mean=read.plan.predicted_error,
     )
+
+
+def _expected_values(
+    study: StudyDefinition, reading: Reading, expected: ExpectedValues
+) -> Mapping[str, object] | None:
+    """What values a predicted error is about; of a mean only where people are secret and one is published."""
+    lower, width = float(study.grid.lower), float(study.grid.width)
+    mean = lower + width * expected.place
+    if reading.statistic in (VARIANCE, SD):
+        return {"mean": mean, "sd": width * math.sqrt(expected.spread), "guess": expected.variance is None}
+    if study.relation is Relation.REPLACE_ONE or expected.mean is None:
+        return None
+    return {"mean": mean, "sd": None, "guess": False}
 
 
 def statistics(study: StudyDefinition, plan: Plan, answered: Question) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """A request for a mean, or what is read off one: what stands for it, and what it is planned from."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
@@ -10,6 +11,7 @@ from app.core.release import Facts, StoredRelease
 from app.core.study import StudyDefinition
 from app.estimators import registry
 from app.estimators.accuracy import WORST_VARIANCE
+from app.estimators.expected import ExpectedValues
 from app.estimators.interface import Accuracy, Estimator, NotApplicable, Question
 from app.services.statistics import planning, says_nothing
 from app.services.statistics.any_request import AnyRequest, AnySituation, numbered
@@ -168,16 +170,22 @@ class Situation(AnySituation[ReleaseRequest]):
         people = Crowd.of(definition, cohorts, resolved)
         before, kept = await request.kept(connection)
         best, variance = None, None
+        last = await store.read_last_mean(connection, request.study.id, resolved.measure)
+        spread = last
+        if last is not None and last.variance is None:
+            spread = await store.read_last_spread(connection, request.study.id, resolved.measure)
         if request.compares:
             best = await request.best(connection, people.people)
-            last = await store.read_last_mean(connection, request.study.id, resolved.measure)
             variance = None if last is None else last.variance
         number = people.people if request.compares else None
         return cls(
             epoch=epoch,
             cohorts=cohorts,
             people=people,
-            question=resolved.question(definition, people=number, variance=variance),
+            question=replace(
+                resolved.question(definition, people=number, variance=variance),
+                expected=_expected(definition, last, spread),
+            ),
             best=best,
             pieces=kept,
             before=before,
@@ -210,5 +218,18 @@ class Situation(AnySituation[ReleaseRequest]):
         definition, resolved = request.study.definition, request.question
         people = Crowd.of(definition, cohorts, resolved)
         asked = resolved.question(definition, people=people.people if request.compares else None)
-        question = replace(asked, variance=self.question.variance)
+        question = replace(asked, variance=self.question.variance, expected=self.question.expected)
         return replace(self, cohorts=cohorts, people=people, question=question)
+
+
+def _expected(
+    study: StudyDefinition, last: StoredRelease | None, spread: StoredRelease | None
+) -> ExpectedValues:
+    """What the last answers say that values are like: of a mean, and of a variance."""
+    said = [{} if one is None else json.loads(one.body) for one in (last, spread)]
+    mean, variance = said[0].get("estimate"), (said[1].get("variance") or {}).get("estimate")
+    width = float(study.grid.width)
+    return ExpectedValues(
+        mean=None if mean is None else min(max((mean - float(study.grid.lower)) / width, 0.0), 1.0),
+        variance=None if variance is None else max(variance, 0.0) / width**2,
+    )

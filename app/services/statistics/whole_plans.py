@@ -92,6 +92,7 @@ def plan_whole(
     asked = replace(
         whole.question(study, people=question.people, expected_size=question.expected_size),
         variance=question.variance,
+        expected=question.expected,
         together=question.together,
         share=planned_share(resolved.share),
     )

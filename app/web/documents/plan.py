@@ -78,6 +78,19 @@ class ExpectedRangeOut(WireOut):
     )
 
 
+class ExpectedValuesOut(WireOut):
+    """The values that an error is predicted for, as the last answers say, or as a guess."""
+
+    mean: float = Field(description="Their mean, in the data's unit.")
+    sd: float | None = Field(
+        description="Their standard deviation, in the data's unit; null where the error depends on none."
+    )
+    guess: bool = Field(
+        description="Whether no answer has said it yet: values spread evenly over half of the range. That "
+        "of a standard deviation may then be several times as large or as small."
+    )
+
+
 class PlannedOut(WireOut):
     """Price and accuracy of one estimator."""
 
@@ -88,8 +101,7 @@ class PlannedOut(WireOut):
         description="Root mean square error of what is asked, about the dataset, which is all people with a "
         "live contribution: in the data's unit, of a variance in its square, of a covariance in the product "
         "of both units, of a count in people, of histograms, shares and quantiles as a part of all people. "
-        "Of `variance` and `sd` where the mean is a quarter of the range off its middle; of `describe` that "
-        "of the mean."
+        "Of `variance` and `sd` for `expected_values`; of `describe` that of the mean."
     )
     predicted_error_at_tilt_0: float | None = Field(
         None, description="The same for a question with `tilt` 0; replace_one studies."
@@ -139,6 +151,12 @@ class PlannedOut(WireOut):
     expected_range: ExpectedRangeOut | None = Field(
         None, description="With `range=found`: what it is planned for. Null of others."
     )
+    expected_values: ExpectedValuesOut | None = Field(
+        None,
+        description="Of `variance` and `sd`, and of a mean of a secret number of people if one is published: "
+        "the values that `predicted_error` is for. Null of others, whose error is the same for all values or "
+        "is bounded over them.",
+    )
     statistics: list[str] = Field(
         description="What is read off such an answer, at no further price, as far as it says it."
     )
@@ -171,6 +189,7 @@ class PlanOut(WireOut):
                             "population_half_width": 1.2,
                             "gain": None,
                             "expected_range": None,
+                            "expected_values": None,
                             "statistics": ["mean", "sum", "variance", "sd"],
                         }
                     ],
@@ -318,7 +337,7 @@ def _in_words(
             half = f"{_gives(chosen, most)}, half of its 95 % interval{_in_range(chosen)}"
             offer = f"{own}for {more} of each epsilon {half}, which costs a person at most"
         about = "" if planned.level is None else f"; it is about {planned.level.about}"
-        parts.append(f"{offer} {_costs(chosen)}{refused}{about}")
+        parts.append(f"{offer} {_costs(chosen)}{refused}{about}{_guessed(chosen)}")
     if planned.newcomers is not None:
         new = planned.newcomers
         who = f"the {new.people:,} new people" if new.people > 1 else "the new person"
@@ -345,6 +364,14 @@ def _in_range(one: PlannedEstimator) -> str:
     width, release = one.expected_range["width"], one.expected_range["release"]
     why = "a guess: a tenth of the declared one" if release is None else "as the last one"
     return f" if the range that is found is {width:g} wide ({why})"
+
+
+def _guessed(one: PlannedEstimator) -> str:
+    """Whether its predicted error rests on a guess."""
+    guessed = one.expected_values is not None and one.expected_values["guess"]
+    return (
+        "; its predicted error is for values spread evenly over half of the range, a guess" if guessed else ""
+    )
 
 
 def _gives(one: PlannedEstimator | Newcomers, most: bool) -> str:
