@@ -348,8 +348,8 @@ class Plan:
         population_error, population_bound: As predicted_error and bound, about the mean of the population
             that people were drawn from; None where the number of people is secret.
         spread: Predicts what the variance misses by [data's unit squared]; None where the answer has none.
-        labels: Of a question by an attribute: the plan of each label, in their order; None of one without an
-            answer.
+        labels: Of a question by an attribute: makes the plan of each label, in their order; None of one that
+            has no answer.
     """
 
     queries: tuple[Query | SparseQuery, ...]
@@ -368,12 +368,17 @@ class Plan:
     population_error: float | None = None
     population_bound: Callable[[], ErrorBound] | None = None
     spread: Callable[[], Accuracy] | None = None
-    labels: "tuple[Plan | None, ...]" = ()
+    labels: "tuple[Callable[[], Plan] | None, ...]" = ()
 
     @property
     def has_variance(self) -> bool:
         """Whether the second moment is asked for."""
         return self.by_parts or any(of_squares for query in self.queries for *_, of_squares in query.terms)
+
+
+def made(plan: Plan) -> Callable[[], Plan]:
+    """A plan that is there already, for `Plan.labels`."""
+    return lambda: plan
 
 
 class Estimator(Protocol):

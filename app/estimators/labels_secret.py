@@ -30,7 +30,7 @@ from dataclasses import asdict, replace
 from app.core.cohort import Groups
 from app.core.errors import InternalFault
 from app.core.noise import NoNoise, repeated
-from app.estimators.interface import Conclusion, Plan, Question, SparseQuery
+from app.estimators.interface import Conclusion, Plan, Question, SparseQuery, made
 from app.estimators.quantiles import LEVEL
 from app.estimators.together import together
 from app.estimators.transformed import Transformed, mean_reader, reader
@@ -92,7 +92,7 @@ def labels_plan(
         queries=tuple(queries),
         noise=repeated(plans[0].noise, count),
         conclude=conclude,
-        labels=tuple(each_label),
+        labels=tuple(map(made, each_label)),
     )
 
 

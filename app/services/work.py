@@ -1,18 +1,20 @@
 """Heavy work: plans, answers, pages and batches, in threads of their own, with few places for one token.
 
-A thread that computes keeps the interpreter from all other requests. So a token computes freely for a
-second in all, and from then on for a twentieth of the time. What it computes beyond that is *long*: one
-thread of the process does long work at a time, in slices, and rests three times as long as each slice took
-while other requests are answered. Threads wait for their slice by token: of one token only one waits with
-those of others.
+A thread that computes keeps the interpreter from all other requests. So one thread computes for a token at
+a time. A token computes freely for a second in all, and from then on for a twentieth of the time. What it
+computes beyond that is *long*: one thread of the process does long work at a time, in slices, and rests three
+times as long as each slice took while other requests are answered. Threads get their slices in the order in
+which they ask, those of one token one by one.
 
 What computes calls `run`, and within it `checkpoint` between two steps: there it rests, and there it ends if
 the request has ended that it is for.
 """
 
 import asyncio
+import math
 import threading
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
@@ -52,6 +54,9 @@ REST = 3
 """Times as long as a slice took that long work rests while others are answered: then it has a quarter of the
 time."""
 
+LATELY = 1.0
+"""Seconds for which others count as answered: they may be slow because of the long work itself."""
+
 NAP = 0.05
 """Seconds after which a thread that waits looks whether its request has ended."""
 
@@ -66,11 +71,48 @@ class Ended(Exception):
     """The request that the work is for has ended: its result is for no one."""
 
 
+class Line:
+    """A lock for threads that get it in the order in which they ask.
+
+    A plain one goes back to the thread that has just released it, for as long as that asks again.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting = deque[object]()
+
+    @property
+    def waiting(self) -> int:
+        """Threads that have it or wait for it."""
+        return len(self._waiting)
+
+    @contextmanager
+    def turn(self, ended: threading.Event) -> Iterator[None]:
+        """Have it within the block.
+
+        Raises:
+            Ended: the request has ended meanwhile.
+        """
+        ticket = object()
+        with self._changed:
+            self._waiting.append(ticket)
+        try:
+            with self._changed:
+                while self._waiting[0] is not ticket:
+                    self._changed.wait(NAP)
+                    _go_on(ended)
+            yield
+        finally:
+            with self._changed:
+                self._waiting.remove(ticket)
+                self._changed.notify_all()
+
+
 class Account:
-    """What one token has computed, and its place in the line for slices of long work."""
+    """What one token has computed, and the line of its threads."""
 
     def __init__(self, now: float) -> None:
-        self.turn = threading.Lock()
+        self.line = Line()
         self._free = FREE_SECONDS
         self._then = now
 
@@ -100,9 +142,9 @@ class Slices:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._answered, self.clock, self.computed, self._sleep = answered, clock, computed, sleep
-        self._seen = 0
+        self._seen, self._seen_at = 0, -math.inf
         self._accounts: dict[UUID, Account] = {}
-        self._turn = threading.Lock()
+        self._line = Line()
         self._free_at = 0.0
 
     def account(self, token: UUID) -> Account:
@@ -118,14 +160,12 @@ class Slices:
 
     @contextmanager
     def slice(self, account: Account, ended: threading.Event) -> Iterator[None]:
-        """Compute within the block: at once while the token does so freely, else in turn."""
+        """Compute within the block: beside other tokens while this one does so freely, else in turn."""
         with ExitStack() as held:
+            held.enter_context(account.line.turn(ended))
             long = account.free(self.clock()) <= 0
             if long:
-                for lock in (account.turn, self._turn):
-                    while not lock.acquire(timeout=NAP):
-                        _go_on(ended)
-                    held.callback(lock.release)
+                held.enter_context(self._line.turn(ended))
                 while (left := self._free_at - self.clock()) > 0:
                     self._sleep(min(NAP, left))
                     _go_on(ended)
@@ -139,10 +179,12 @@ class Slices:
                     self._rest(now, now - began)
 
     def _rest(self, now: float, took: float) -> None:
-        """Rest after a slice, if others were answered since the one before: during it few could be."""
+        """Rest after a slice, if others were answered lately: during it few could be."""
         answered = self._answered()
         if answered > self._seen:
-            self._seen, self._free_at = answered, now + REST * took
+            self._seen, self._seen_at = answered, now
+        if now - self._seen_at < LATELY:
+            self._free_at = now + REST * took
 
 
 def _go_on(ended: threading.Event) -> None:

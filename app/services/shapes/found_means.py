@@ -19,7 +19,7 @@ from app.core.grid import GRID_SIZE
 from app.core.noise import NoNoise
 from app.core.study import Relation, StudyDefinition
 from app.estimators.found_range import FoundRange, narrowed
-from app.estimators.interface import Conclusion, NotApplicable, Plan, Question
+from app.estimators.interface import Conclusion, NotApplicable, Plan, Question, made
 from app.estimators.labels_public import whole_plan
 from app.estimators.labels_secret import labels_plan
 from app.estimators.linear import linear_plan, midpoint_plan
@@ -180,7 +180,7 @@ class AskedMeans:
             found = whole.conclude(values)
             return replace(found, details={**found.details, "groups": labels_shown(shown, found)})
 
-        labels = tuple(one.plan for one in sums)
+        labels = tuple(None if one.plan is None else made(one.plan) for one in sums)
         return Means(sums=sums, plan=replace(whole, conclude=conclude, labels=labels))
 
     def _of_label(self, crowd: ShapeCrowd, asked: Question) -> Sums:

@@ -64,7 +64,7 @@ class Readable:
         """What each label weighs; those without an answer have none."""
         names = self.study.attributes.labels[reading.by]
         weighed = [(weight, self.plan.labels[names.index(name)]) for name, weight in reading.weights.items()]
-        return [(weight, plan) for weight, plan in weighed if plan is not None]
+        return [(weight, plan()) for weight, plan in weighed if plan is not None]
 
     def _weighted(self, parts: Sequence[tuple[float, Plan]], *, public: bool) -> Accuracy:
         """Of a weighted sum of answers about disjoint people: noise is independent, biases may all add up."""

@@ -18,6 +18,7 @@ no cohort has members of two labels is checked, since it is what this rests on.
 
 from collections.abc import Sequence, Set
 from dataclasses import replace
+from functools import cache
 
 from app.core.cohort import Cohort, Cohorts
 from app.core.errors import BudgetExhausted
@@ -140,6 +141,10 @@ def _part(
         gone: Numbers of pieces that may have been those of the label.
         number: Of a new piece.
         step: Of the question.
+
+    Returns:
+        The label, whose plan is made when it is read: what a question by labels costs, and what its whole
+        errs by, is seen off the pieces alone.
     """
     asked_of = replace(resolved, by="", estimator=whole.estimator.name)
     together = len(study.attributes.labels[resolved.by])
@@ -160,14 +165,16 @@ def _part(
         if of_label.weights is None:
             # People who are public or sent reports are answered without noise, which costs nothing.
             free = not central and isinstance(of_label.plan.noise, NoNoise)
-            return replace(part, plan=_read_freely(of_label)) if free else part
+            return replace(part, plan=cache(lambda: _read_freely(of_label))) if free else part
         weights = of_label.weights
         pieces = (*kept, *steps.joined(study, ledger, of_label, weights, kept, number))
         ranks = {one: rank for rank, one in enumerate(sorted([*gone, *(one.number for one in pieces)]), 1)}
         places = [ranks[piece.number] for piece in pieces]
-        plan = steps.combined(of_label, weights, people.cohorts, pieces, step, places)
     except (BudgetExhausted, NotApplicable):
         return part
+    if not steps.is_answered(of_label, pieces):
+        return part
+    plan = cache(lambda: steps.combined(of_label, weights, people.cohorts, pieces, step, places))
     unable = ledger.unable.keys() & people.cohorts.column("id") if ledger.unable else ()
     left_out = sum(ledger.unable[cohort] for cohort in unable)
     return replace(part, plan=plan, pieces=pieces, left_out=left_out)

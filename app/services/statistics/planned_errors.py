@@ -4,7 +4,7 @@ Post-processing: a plan depends on no raw value, and where it is secret who is t
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from app.estimators.interface import Plan
@@ -34,21 +34,22 @@ def of_spread(shown: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
 
 
 def of_labels(
-    groups: Sequence[Mapping[str, Any]], plans: Sequence[Plan | None], width: float
+    groups: Sequence[Mapping[str, Any]], plans: Sequence[Callable[[], Plan] | None], width: float
 ) -> list[dict[str, Any]]:
     """The answers for labels, each with what it is planned to miss by.
 
     Args:
         groups: As a release shows them, length K.
-        plans: That of each, length K; None of one without an answer.
+        plans: Make that of each, length K; None of one without an answer.
         width: Of the range [data's unit].
     """
     missing = {"predicted_error": None, "predicted_bias": None}
+    found = [None if plan is None else plan() for plan in plans]
     return [
         {**group, **missing}
         if plan is None
         else {**of_answer(group, plan, width), "predicted_bias": plan.bias}
-        for group, plan in zip(groups, plans, strict=True)
+        for group, plan in zip(groups, found, strict=True)
     ]
 
 

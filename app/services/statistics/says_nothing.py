@@ -12,6 +12,7 @@ where there is none no answer is refused for this. So with and without a person 
 through noisy answers that were paid for. Who is there, and what they sent, decides nothing.
 """
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from statistics import NormalDist
@@ -64,16 +65,16 @@ def check(part: float, told: Told, *, share: int, people: float, why: str = INTE
     if part < WHOLE:
         return
 
-    def enough(share: int, times: float) -> bool:
+    def part_of(share: int, times: float) -> float:
         try:
-            return told(share, times) < WHOLE
+            return told(share, times)
         except (PrivacyRefusal, NotApplicable):
-            return False
+            return math.inf
 
     shares = [*(one for one in _numbers(MICRO) if one > share), MICRO] if share < MICRO else []
     sizes = [one for one in _numbers(MOST_PEOPLE) if one > people]
-    larger = _least(shares, lambda one: enough(one, 1.0))
-    more = _least(sizes, lambda one: enough(share, one / max(people, 1.0)))
+    larger = _least(shares, lambda one: part_of(one, 1.0))
+    more = _least(sizes, lambda one: part_of(share, one / max(people, 1.0)))
     raise SaysNothing(_detail(larger, more, why), share=larger, people=more)
 
 
@@ -94,8 +95,23 @@ def _numbers(most: int) -> list[int]:
     return [one for one in found if one <= most]
 
 
-def _least(candidates: Sequence[int], enough: Callable[[int], bool]) -> int | None:
-    """The first of these that is enough, where all behind it are; None: none is."""
-    if not candidates or not enough(candidates[-1]):
+def _least(candidates: Sequence[int], part_of: Callable[[int], float]) -> int | None:
+    """The first of these that says something, where all behind it do; None: none does.
+
+    What the interval takes up is about inverse to a share, and to a number of people. So every other one that
+    is looked at is guessed from the best one that was seen to do, and those between are halved.
+    """
+    low, high = 0, len(candidates) - 1
+    if high < 0 or (part := part_of(candidates[high])) >= WHOLE:
         return None
-    return candidates[bisect_left(candidates, True, hi=len(candidates) - 1, key=enough)]
+    guesses = True
+    while low < high:
+        guess = bisect_left(candidates, candidates[high] * part / WHOLE, low, high - 1)
+        place = guess if guesses else (low + high) // 2
+        guesses = not guesses
+        found = part_of(candidates[place])
+        if found < WHOLE:
+            high, part = place, found
+        else:
+            low = place + 1
+    return candidates[high]

@@ -53,7 +53,7 @@ References:
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from operator import mul
 
@@ -81,7 +81,7 @@ class Part:
     Attributes:
         where: The labels of its people.
         cohorts: They.
-        plan: What answers for them; None where they have no answer.
+        plan: Makes what answers for them, when it is first asked; None where they have no answer.
         pieces: The noisy sums that it reads, sums as they were.
         left_out: Those who cannot pay their part of this step.
         silent: Those who did not report the measure.
@@ -89,7 +89,7 @@ class Part:
 
     where: Mapping[str, str]
     cohorts: Cohorts
-    plan: Plan | None = None
+    plan: Callable[[], Plan] | None = None
     pieces: tuple[Piece, ...] = ()
     left_out: int
     silent: int = 0
@@ -215,6 +215,13 @@ def combined(
     return combination_plan(replace(sums, steps=drawn), whole.linear, whole.question)
 
 
+def is_answered(whole: Whole, kept: Sequence[Piece]) -> bool:
+    """Whether `combined` has an answer, for which no plan need be made: else it raises `NotApplicable`."""
+    groups = whole.people.groups
+    heard = groups.able(Trust.LOCAL) if whole.linear.reports else ()
+    return bool(kept or heard or groups.able(Trust.PUBLIC))
+
+
 def step_of(
     ledger: PieceLedger,
     whole: Whole,
@@ -304,7 +311,7 @@ def _of_label(
     people = sum(part.cohorts.column("count"))
     if part.plan is None:
         return part.where, people, people, None
-    found = read(part.plan, [pieces[piece.number] for piece in part.pieces], part.cohorts)
+    found = read(part.plan(), [pieces[piece.number] for piece in part.pieces], part.cohorts)
     return part.where, people, part.left_out + part.silent, found
 
 

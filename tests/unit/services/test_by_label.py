@@ -184,7 +184,7 @@ def test_a_label_that_no_person_joins_reads_what_a_plan_of_its_own_reads(
         assert (one.where, one.pieces, one.left_out) == (other.where, other.pieces, other.left_out)
         assert (one.plan is None) == (other.plan is None)
         if one.plan is not None and other.plan is not None:
-            assert said(one.plan) == said(other.plan)
+            assert said(one.plan()) == said(other.plan())
 
 
 def said(plan: Plan) -> list[object]:

@@ -2,19 +2,25 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from app.core.attributes import Attributes
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
+from app.core.study import Trust
+from app.estimators.combination import combination_plan
+from app.estimators.interface import NotApplicable, Plan
 from app.services.shapes import shape_kinds, shape_questions
 from app.services.shapes.shape_steps import plan_step
+from app.services.statistics import steps
 from app.services.statistics.by_label import plan_by
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.piece_ledger import PieceLedger
 from app.services.statistics.piece_noise import NOISES
 from app.services.statistics.questions import Ask, resolve
+from app.services.statistics.whole_plans import plan_whole
 from dither_research import histories
 from dither_research.histories import cohort_of
 
@@ -69,6 +75,48 @@ def test_each_cohort_is_looked_at_a_few_times(statistic: str):
     else:
         shape_kinds.make(STUDY, question, cohorts)
     assert Seen.looks <= 20 * len(cohorts)
+
+
+def test_a_plan_makes_none_of_a_label_before_it_is_read(monkeypatch: pytest.MonkeyPatch):
+    """What it costs, and what the whole errs by, is seen without: one combination, not one for each label."""
+    made = list[Plan]()
+
+    def seen(*arguments: Any) -> Plan:
+        made.append(combination_plan(*arguments))
+        return made[-1]
+
+    monkeypatch.setattr(steps, "combination_plan", seen)
+    cohorts, resolved = people(), resolve(STUDY, Ask(by="region", tilt=0, share=MICRO // 2))
+    step = plan_by(STUDY, cohorts, resolved, resolved.question(STUDY, people=3 * len(cohorts)), [], None)
+    assert len(made) == 1
+    plans = [plan() for plan in step.plan.labels if plan is not None]
+    assert len(plans) == LABELS
+    assert [part.plan and part.plan() for part in step.parts] == plans, "each is made once"
+    assert len(made) == 1 + LABELS
+
+
+@pytest.mark.parametrize("trust", list(Trust))
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_label_has_an_answer_where_its_plan_can_be_made(trust: Trust, count: int):
+    """Which is told without making it."""
+    one = replace(cohort_of(1, MICRO, [50, 60, 70]), count=count, trust=trust)
+    if trust is Trust.PUBLIC:
+        one = replace(one, epsilon=0)
+    cohorts, resolved = [one, cohort_of(2, MICRO, [10, 20])], resolve(STUDY, Ask(tilt=0, estimator="kvh"))
+    asked = resolved.question(STUDY, people=count + 2)
+    whole = plan_whole(STUDY, cohorts, resolved, asked, {1, 2})
+    assert whole.weights is not None
+    ledger = PieceLedger(cohorts, [], resolved, NOISES[STUDY.noise])
+    alone = whole.people.some(STUDY, [0])
+    label = replace(whole, people=alone)
+    weights = [MICRO] * len(alone.groups)
+    joins = count and trust is Trust.CENTRAL
+    pieces = steps.joined(STUDY, ledger, label, weights, [], 1) if joins else ()
+    if steps.is_answered(label, pieces):
+        assert steps.combined(label, weights, alone.cohorts, pieces, 1, [1] * len(pieces)) is not None
+    else:
+        with pytest.raises(NotApplicable):
+            steps.combined(label, weights, alone.cohorts, pieces, 1, [1] * len(pieces))
 
 
 def test_each_cohort_is_looked_at_a_few_times_for_a_mean():

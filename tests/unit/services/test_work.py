@@ -14,10 +14,12 @@ from app.services import work
 from app.services.work import (
     FREE_PART,
     FREE_SECONDS,
+    LATELY,
     LINE_OF_ONE,
     REST,
     SLICE,
     Ended,
+    Line,
     Slices,
     Work,
     checkpoint,
@@ -72,6 +74,69 @@ def test_no_one_rests_where_no_one_else_is_answered():
     for _ in range(3):
         watch.compute(2 * FREE_SECONDS, token)
     assert watch.naps == []
+
+
+def test_long_work_rests_where_others_are_answered_slowly():
+    """One was answered before, and none since: it may wait for the long work itself."""
+    watch, token = Watch(iter(lambda: 1, 2)), uuid4()
+    watch.compute(2 * FREE_SECONDS, token)
+    watch.naps.clear()
+    for _ in range(3):
+        watch.compute(SLICE, token)
+    assert sum(watch.naps) == pytest.approx(2 * REST * SLICE)
+    watch.now += LATELY
+    watch.compute(SLICE, token)
+    watch.naps.clear()
+    watch.compute(SLICE, token)
+    assert watch.naps == [], "no one has been answered for long"
+
+
+def test_threads_get_a_line_in_the_order_in_which_they_ask():
+    line, order, going = Line(), list[str](), threading.Event()
+
+    def once() -> None:
+        with line.turn(threading.Event()):
+            order.append("other")
+
+    with line.turn(threading.Event()):
+        other = threading.Thread(target=once)
+        other.start()
+        while line.waiting < 2:
+            going.wait(0.001)
+    with line.turn(threading.Event()):
+        order.append("greedy")
+    other.join()
+    assert order == ["other", "greedy"]
+
+
+def test_who_leaves_a_line_holds_no_one_up():
+    line, ended = Line(), threading.Event()
+    ended.set()
+    with line.turn(threading.Event()):
+        with pytest.raises(Ended), line.turn(ended):
+            raise AssertionError("it is not its turn")
+        assert line.waiting == 1
+    with line.turn(threading.Event()):
+        pass
+
+
+def test_one_thread_computes_for_a_token_at_a_time():
+    """Also what it computes freely: several threads of it would take others the interpreter."""
+    slices, token, inside, most = Slices(lambda: 0), uuid4(), list[int](), list[int]()
+
+    def compute() -> None:
+        with slices.slice(slices.account(token), threading.Event()):
+            inside.append(1)
+            most.append(len(inside))
+            threading.Event().wait(0.01)
+            inside.pop()
+
+    threads = [threading.Thread(target=compute) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] * 4
 
 
 def test_another_token_computes_at_once():
