@@ -13,6 +13,7 @@ from app.api.routes import (
     health,
     invitations,
     ledger,
+    publications,
     releases,
     sessions,
     studies,
@@ -25,7 +26,7 @@ from app.web.limits_middleware import DEFAULT_TIMEOUT_SECONDS, LimitsMiddleware
 from app.web.metrics import Metrics
 
 _MODULES = (
-    *(contributions, batches, studies, invitations, releases, sessions),
+    *(contributions, batches, studies, invitations, releases, publications, sessions),
     *(subjects, tokens, webhooks, ledger, figures, health),
 )
 ROUTERS = tuple(module.router for module in _MODULES)

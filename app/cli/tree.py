@@ -134,6 +134,10 @@ COMMANDS = {
     "study": Command("studies:studies", "Create, list, show, close and end studies."),
     "invite": Command("invitations:invitations", "Let people answer a study by a link, without an app."),
     "webhook": Command("webhooks:webhooks", "Have addresses told what happens: answers, ends of studies."),
+    "publish": Command("publications:publications", "Let everyone read answers, in a file that is signed."),
+    "verify": Command(
+        "verifying:verify_file", "Check without the service that a published file is as it was signed."
+    ),
     "session": Command("sessions:sessions", "Start sessions, follow their rounds, end them."),
     "subject": Command("subjects:subjects", "Look at people's lifetime budgets, set them, change the key."),
     "simulate": Command("", "Simulate people's devices against a service that runs."),

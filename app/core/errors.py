@@ -96,6 +96,12 @@ class NotFound(ServiceError):
     code = "not_found"
 
 
+class Gone(NotFound):
+    """What the path names was published, and has expired or was withdrawn."""
+
+    code = "gone"
+
+
 class Conflict(ServiceError):
     """The request contradicts what is already stored."""
 

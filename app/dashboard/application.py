@@ -13,6 +13,8 @@ from app.dashboard.pages import (
     new_study,
     overview,
     person,
+    published,
+    publishing,
     release,
     sessions,
     sign_in,
@@ -23,9 +25,11 @@ from app.dashboard.pages import (
     trail,
 )
 
-_STUDIES = (studies, collecting, release, new_study, size, sessions)
+_STUDIES = (studies, collecting, publishing, release, new_study, size, sessions)
 _STAFF = (login, sign_in, overview, *_STUDIES, budgets, ledger, tokens, trail)
-ROUTES = tuple(route for page in (front, explorer, *_STAFF, person, take, assets) for route in page.ROUTES)
+ROUTES = tuple(
+    route for page in (front, explorer, *_STAFF, person, take, published, assets) for route in page.ROUTES
+)
 
 
 def install(app: FastAPI) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -257,6 +258,23 @@ def spoken(request: PageRequest) -> dict[str, Any]:
     }
 
 
+class Regions:
+    """Names of the regions of one page: one that is there already gets a number."""
+
+    def __init__(self) -> None:
+        self._times: Counter[str] = Counter()
+
+    def __call__(self, name: str) -> str:
+        """The name of the next region.
+
+        >>> named = Regions()
+        >>> named("Bins"), named("Bins")
+        ('Bins', 'Bins (2)')
+        """
+        self._times[name] += 1
+        return name if self._times[name] == 1 else f"{name} ({self._times[name]})"
+
+
 class PageResponse(HTMLResponse):
     """A page that is still to be drawn: its route does so in a thread.
 
@@ -303,6 +321,7 @@ def render(
     secret = cookie or request.cookies.get(names[0] if login is not None else GUEST_COOKIE, "")
     shown = dict(
         base=request.cookie_path,
+        region=Regions(),
         version=request.app.version,
         root=request.scope.get("root_path", ""),
         public_url=request.known_url or "DITHER_PUBLIC_URL",

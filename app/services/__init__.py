@@ -12,6 +12,7 @@ from app.services.admin.figures import Figures
 from app.services.admin.invitations import Invitations
 from app.services.admin.ledger import Ledger
 from app.services.admin.logins import Logins
+from app.services.admin.publications import Publications
 from app.services.admin.studies import Studies
 from app.services.admin.tokens import Tokens
 from app.services.admin.webhooks import Webhooks
@@ -59,6 +60,7 @@ class Services:
     logins: Logins
     invitations: Invitations
     webhooks: Webhooks
+    publications: Publications
     figures: Figures
     replies: Replies
 
@@ -118,6 +120,7 @@ class Services:
             logins=Logins(database, clock, seconds=login_seconds),
             invitations=Invitations(database, clock, subject_key, contributions),
             webhooks=Webhooks(database, clock, subject_key),
+            publications=Publications(database, clock, subject_key),
             figures=Figures(database, clock, allowance.delta),
             replies=replies,
         )

@@ -3,8 +3,8 @@
 import hashlib
 import hmac
 
-_REQUESTS, _LINKS = b"\xffrequests", b"\xfflinks"
-"""Separate digests of requests and of links from those of ids: no text in UTF-8 has this first byte."""
+_REQUESTS, _LINKS, _SIGNING = b"\xffrequests", b"\xfflinks", b"\xffsigning"
+"""Separate what is derived from the key from digests of ids: no text in UTF-8 has this first byte."""
 
 
 class SubjectKey:
@@ -39,6 +39,10 @@ class SubjectKey:
             secrets: Texts without the character NUL.
         """
         return hmac.digest(self._links, "\0".join((what, *secrets)).encode(), "sha256")
+
+    def signing_seed(self) -> bytes:
+        """The secret of the key that signs what is published, 32 bytes: who has the one needs no other."""
+        return hmac.digest(self._key, _SIGNING, "sha256")
 
     def fingerprint(self) -> bytes:
         """Tells whether a database was filled under this key, and nothing about the key."""

@@ -173,6 +173,39 @@ event = Table(
     Index("ix_event_webhook_id", "webhook_id"),
 )
 
+publication = Table(
+    "publication",
+    metadata,
+    Column("slug", Text, primary_key=True),
+    Column("study_id", Integer, ForeignKey("study.id"), nullable=False),
+    Column("title", Text, nullable=False),
+    Column("releases", ARRAY(Uuid), nullable=False, comment="in the order in which they are shown"),
+    Column("frames", ARRAY(Text), nullable=False, comment="origins whose pages may frame it"),
+    Column("file", LargeBinary, comment="signed, as everyone gets it; NULL: withdrawn"),
+    Column("token_id", Uuid, ForeignKey("token.id"), nullable=False, comment="who made or changed it last"),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("changed_at", DateTime(timezone=True), nullable=False),
+    Column("expires_at", DateTime(timezone=True)),
+    Column("withdrawn_at", DateTime(timezone=True)),
+    CheckConstraint("(file IS NULL) = (withdrawn_at IS NOT NULL)", name="withdrawn_has_no_file"),
+    Index("ix_publication_study_id", "study_id"),
+)
+
+tree_node = Table(
+    "tree_node",
+    metadata,
+    Column("level", SmallInteger, primary_key=True, comment="0: leaves"),
+    Column("place", BigInteger, primary_key=True, comment="of the complete subtree, from 0 from the left"),
+    Column("hash", LargeBinary, nullable=False),
+)
+
+signing_key = Table(
+    "signing_key",
+    metadata,
+    Column("key", LargeBinary, primary_key=True, comment="Ed25519, public"),
+    Column("since", DateTime(timezone=True), nullable=False, comment="when something was first signed by it"),
+)
+
 figure = Table(
     "figure",
     metadata,

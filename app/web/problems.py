@@ -53,6 +53,7 @@ KINDS: Mapping[type[ServiceError], Kind] = {
     errors.DocumentTooLarge: Kind(413, "The document is too large"),
     errors.UnsupportedMediaType: Kind(415, "The media type is not supported"),
     errors.NotFound: Kind(404, "Not found"),
+    errors.Gone: Kind(410, "No longer published"),
     errors.Conflict: Kind(409, "The request contradicts what is stored"),
     errors.ContributionExists: Kind(409, "There is another contribution already"),
     errors.EpsilonBelowSpent: Kind(409, "The epsilon is less than what was spent", surely_not_held=True),

@@ -1,4 +1,4 @@
-"""How often people who bear no token may send something: by their address, and by the link that they use."""
+"""How often people who bear no token may send and read: by their address, and by the link that they use."""
 
 import hmac
 import ipaddress
@@ -11,6 +11,9 @@ from app.web.rate import RateLimit
 
 OF_AN_ADDRESS = 120
 """Forms a minute: room for thirty phones behind one router."""
+
+OF_A_READER = 600
+"""Published pages and files a minute that one address reads."""
 
 OF_A_LINK = 600
 """Forms a minute, from all addresses."""
@@ -34,6 +37,7 @@ class Visitors:
     def _forget(self) -> None:
         self._since = self._clock()
         self._secret = new_secret().encode()
+        self._readers = RateLimit(OF_A_READER, self._clock, who="Those who read at your network address")
         self._addresses = RateLimit(OF_AN_ADDRESS, self._clock, who="The people at your network address")
 
     def take_address(self, address: str) -> None:
@@ -42,9 +46,23 @@ class Visitors:
         Raises:
             RateLimited: it is one too many.
         """
+        known = self._known(address)
+        self._addresses.take(known)
+
+    def take_reader(self, address: str) -> None:
+        """Count one published page that an address reads.
+
+        Raises:
+            RateLimited: it is one too many.
+        """
+        known = self._known(address)
+        self._readers.take(known)
+
+    def _known(self, address: str) -> bytes:
+        """What is known of an address for an hour."""
         if self._clock() - self._since > REMEMBERED_SECONDS:
             self._forget()
-        self._addresses.take(hmac.digest(self._secret, _network(address).encode(), "sha256"))
+        return hmac.digest(self._secret, _network(address).encode(), "sha256")
 
     def take_link(self, invitation: UUID) -> None:
         """Count one form that comes by a link of an invitation.

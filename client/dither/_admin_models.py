@@ -137,6 +137,24 @@ class NewWebhook(Webhook):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """Answers that everyone may read at `url`."""
+
+    slug: str
+    url: str | None
+    study: str
+    title: str
+    releases: tuple[str, ...]
+    frames: tuple[str, ...]
+    state: Literal["shown", "expired", "withdrawn"]
+    created_at: datetime
+    changed_at: datetime
+    expires_at: datetime | None
+    withdrawn_at: datetime | None
+    raw: Mapping[str, object] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Raise:
     """What was added to every lifetime budget.
 

@@ -320,6 +320,11 @@ def invitation_path(study: str, invitation: str) -> str:
     return f"{study_path(study)}/invitations/{_segment('invitation', invitation)}"
 
 
+def publication_path(study: str, publication: str) -> str:
+    """Address of a publication, for those who manage it."""
+    return f"{study_path(study)}/publications/{_segment('publication', publication)}"
+
+
 def session_path(session: str) -> str:
     """Address of a session."""
     return f"/v1/sessions/{_segment('session', session)}"

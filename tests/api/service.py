@@ -23,7 +23,7 @@ SUBJECT_KEY = "5a" * 32
 
 STORING_TABLES = (
     *("study", "subject", "contribution", "cohort", "release", "charge", "token", "idempotency"),
-    *("session", "enrolment", "answer", "invitation", "ticket"),
+    *("session", "enrolment", "answer", "invitation", "ticket", "publication"),
 )
 
 COUNT_ROWS = " UNION ALL ".join(f"SELECT '{table}', count(*) FROM {table}" for table in STORING_TABLES)

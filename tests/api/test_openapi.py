@@ -51,7 +51,7 @@ labels = { values = ["town:small", "town:large"] }
 OF_TOKENS = ("revoke_token", "rotate_token", "set_quota")
 """What may end the token that it is asked with, and makes all that follows a 401: tried last."""
 
-PEOPLE = 30
+PEOPLE = 300
 MAX_EXAMPLES = 5
 """Random requests an operation and phase; enough to find what a change breaks, few enough to be quick."""
 

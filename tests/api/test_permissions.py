@@ -1,5 +1,6 @@
 """Every route against every kind of token. A new route without a row here fails."""
 
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -29,6 +30,7 @@ LIFETIME = {"epsilon": 50, "reason": "asked"}
 
 Row = tuple[set[str], dict[str, Any]]
 
+PUBLISHED = {"releases": ["{release}"], "title": "Published"}
 EVERYBODY = {"nobody", "contribute", "analyse", "admin", "observe"}
 
 OF_ANOTHER_TOKEN = {"contribution_exists", "answer_exists"}
@@ -57,6 +59,12 @@ ROUTES: Mapping[tuple[str, str], Row] = {
     ("GET", "/v1/studies/{study}/invitations/{invitation}"): ({"admin"}, {}),
     ("GET", "/v1/studies/{study}/invitations/{invitation}/qr"): ({"admin"}, {}),
     ("DELETE", "/v1/studies/{study}/invitations/{invitation}"): ({"admin"}, {}),
+    ("POST", "/v1/studies/{study}/publications"): ({"admin", "analyse"}, {"json": PUBLISHED}),
+    ("GET", "/v1/studies/{study}/publications"): ({"admin", "analyse"}, {}),
+    ("GET", "/v1/studies/{study}/publications/{publication}"): ({"admin", "analyse"}, {}),
+    ("PUT", "/v1/studies/{study}/publications/{publication}"): ({"admin", "analyse"}, {"json": PUBLISHED}),
+    ("DELETE", "/v1/studies/{study}/publications/{publication}"): ({"admin", "analyse"}, {}),
+    ("GET", "/.well-known/dither-keys.json"): (EVERYBODY, {}),
     ("POST", "/v1/studies/{study}/sessions"): ({"admin"}, {"json": NEW_SESSION}),
     ("GET", "/v1/studies/{study}/sessions"): ({"contribute", "analyse", "admin"}, {}),
     ("GET", "/v1/sessions/{session}"): ({"contribute", "analyse", "admin"}, {}),
@@ -136,6 +144,8 @@ class Stage:
         self.invitation = invited.json()["id"]
         told = await service.call("POST", "/v1/admin/webhooks", "admin", json=NEW_WEBHOOK)
         self.webhook = told.json()["id"]
+        published = {"releases": [self.release], "title": "Published", "slug": "published"}
+        await service.call("POST", f"/v1/studies/{OWN}/publications", "admin", json=published)
         record, _ = await service.api.services.tokens.create(
             name="to be revoked", role=Role.ANALYSE, actor="test"
         )
@@ -186,6 +196,7 @@ class Stage:
             token=self.token,
             invitation=self.invitation,
             webhook=self.webhook,
+            publication="published",
             statistic="mean",
         )
 
@@ -230,7 +241,7 @@ async def _execute(service: Service, statement: str, *arguments: object) -> None
 async def test_a_route_lets_in_exactly_whom_it_should(service: Service, method: str, path: str) -> None:
     stage = Stage(service)
     await stage.set()
-    _, options = ROUTES[method, path]
+    options = json.loads(json.dumps(ROUTES[method, path][1]).replace("{release}", stage.release))
     before = await service.rows()
     let_in = []
     for who, secret in stage.secrets.items():

@@ -6,6 +6,7 @@ import re
 import shlex
 from typing import Any
 
+import httpx
 import pytest
 import typer.main
 from dither import FieldProblem, NoGain, ProblemError, SaysNothing
@@ -539,6 +540,40 @@ def test_people_are_invited_by_links(ask: Asker, tmp_path):
     assert "limit" in refused.errors
 
 
+def test_an_answer_is_published_and_its_file_is_verified(ask: Asker, tmp_path):
+    assert ask("admin", "study", "create", "lunch", "--lower", "0", "--upper", "50").status == 0
+    (tmp_path / "people.csv").write_text("subject,value\n" + "".join(f"p{n},{n % 50}\n" for n in range(60)))
+    given = ("--trust", "central", "--epsilon", "1", "--directory", str(tmp_path / "device"))
+    assert ask("contribute", "contribute", "lunch", str(tmp_path / "people.csv"), *given).status == 0
+    release = json.loads(ask("analyse", "release", "lunch", "--allow-worse", "--json").output)["id"]
+    wish = ("--release", release, "--title", "Our lunch")
+    made = ask("analyse", "publish", "create", "lunch", *wish, "--slug", "our-lunch")
+    assert made.status == 0, made.errors
+    assert f"{ask.service.base_url}/p/our-lunch" in made.output
+    file, keys = tmp_path / "our-lunch.json", tmp_path / "keys.json"
+    file.write_bytes(httpx.get(f"{ask.service.base_url}/p/our-lunch.json").content)
+    keys.write_bytes(httpx.get(f"{ask.service.base_url}/.well-known/dither-keys.json").content)
+    holds = ask("analyse", "verify", str(file), "--keys", str(keys))
+    assert (holds.status, "holds" in holds.output) == (0, True)
+    assert "witness" in holds.output
+    document = json.loads(file.read_text())
+    document["answers"][0]["answer"]["estimate"] += 1
+    file.write_text(json.dumps(document))
+    changed = ask("analyse", "verify", str(file), "--keys", str(keys), "--json")
+    assert (changed.status, json.loads(changed.output)["fault"]) == (1, "changed")
+    assert ask("analyse", "verify", str(keys), "--keys", str(keys)).status == 2
+    assert ask("analyse", "verify", str(file), "--keys", str(file)).status == 2
+    again = ask(
+        "analyse", "publish", "change", "lunch", "our-lunch", "--release", release, "--title", "Lunch"
+    )
+    assert again.status == 0, again.errors
+    assert "Lunch" in ask("analyse", "publish", "list", "lunch").output
+    assert ask("analyse", "publish", "withdraw", "lunch", "our-lunch").status == 0
+    assert httpx.get(f"{ask.service.base_url}/p/our-lunch").status_code == 410
+    refused = ask("analyse", "publish", "create", "lunch", *wish, "--slug", "our-lunch")
+    assert (refused.status, "address is taken" in refused.errors) == (1, True)
+
+
 RANGE = {"lower": 0, "upper": 120}
 REGIONS = {"attributes": {"region": ["north", "south"]}}
 OF_EXAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -549,7 +584,7 @@ OF_EXAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 """Studies that examples ask, and what each person says there."""
 
-NOT_OF_THIS_SERVICE = ("--data-dir", "6f1c2a8e", "people.xlsx", "study create", "study archive")
+NOT_OF_THIS_SERVICE = ("--data-dir", "6f1c2a8e", "people.xlsx", "study create", "study archive", "--keys")
 """In examples that need a database, a token, a session or a file of their own, or another study."""
 
 

@@ -36,7 +36,7 @@ def test_an_example_is_a_command_line(name: str, tmp_path: Path, monkeypatch: py
     words = shlex.split(EXAMPLES[name])
     monkeypatch.chdir(tmp_path)
     for word in words:
-        if Path(word).suffix in (".xlsx", ".txt", ".jsonl"):
+        if Path(word).suffix in (".xlsx", ".txt", ".json", ".jsonl"):
             Path(word).touch()  # what a command reads is there
     assert words[: len(name.split())] == name.split()
     found.make_context(name, words[len(name.split()) :])

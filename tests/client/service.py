@@ -119,6 +119,7 @@ class FakeService:
     secrets: int = 0
     invitations: dict[str, dict[str, Any]] = field(default_factory=dict)
     webhooks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    publications: dict[str, dict[str, Any]] = field(default_factory=dict)
     sessions: FakeSessions = field(default_factory=FakeSessions)
 
     @property
@@ -207,6 +208,8 @@ class FakeService:
                 if method == "DELETE":
                     found |= {"state": "revoked", "revoked_at": "2030-02-01T12:00:00Z"}
                 return httpx.Response(204) if method == "DELETE" else httpx.Response(200, json=found)
+            case [_, "publications", *_]:
+                return self._published(study["slug"], request, parts[-1])
             case ["GET", "sessions"]:
                 return self.sessions.of_study(study["slug"], dict(request.url.params))
             case ["POST", "sessions"]:
@@ -234,6 +237,32 @@ class FakeService:
         }
         urls = [f"https://dither.example/take/{identity}-{place}" for place in range(number)]
         return httpx.Response(201, json={"id": identity, "urls": urls})
+
+    def _published(self, study: str, request: httpx.Request, slug: str) -> httpx.Response:
+        now = "2030-01-01T12:00:00Z"
+        if request.method == "GET":
+            one = self.publications.get(slug)
+            found = list(self.publications.values())
+            return _page(found, dict(request.url.params)) if one is None else httpx.Response(200, json=one)
+        if request.method == "DELETE":
+            self.publications[slug] |= {"state": "withdrawn", "withdrawn_at": now}
+            return httpx.Response(204)
+        sent = _read(request.content)
+        slug = slug if request.method == "PUT" else sent.get("slug", f"p{len(self.publications) + 1}")
+        self.publications[slug] = {
+            "slug": slug,
+            "url": f"https://dither.example/p/{slug}",
+            "study": study,
+            "title": sent["title"],
+            "releases": sent["releases"],
+            "frames": sent.get("frames", []),
+            "state": "shown",
+            "created_at": now,
+            "changed_at": now,
+            "expires_at": sent.get("expires_at"),
+            "withdrawn_at": None,
+        }
+        return httpx.Response(200 if request.method == "PUT" else 201, json=self.publications[slug])
 
     def _studies(self, request: httpx.Request) -> httpx.Response:
         if request.method == "GET":

@@ -16,6 +16,7 @@ SENT_ONCE: dict[str, Callable[[Any], Any]] = {
     "create_token": lambda client: client.create_token("app", role="analyse"),
     "rotate_token": lambda client: client.rotate_token("t1"),
     "invite": lambda client: client.invite("commute", kind="open"),
+    "publish": lambda client: client.publish("commute", ["r1"], title="Commuting"),
 }
 
 REPEATED: dict[str, Callable[[Any], Any]] = {
@@ -35,6 +36,7 @@ REPEATED: dict[str, Callable[[Any], Any]] = {
     "budgets": lambda client: list(client.budgets()),
     "invitations": lambda client: list(client.invitations("commute")),
     "webhooks": lambda client: list(client.webhooks()),
+    "publications": lambda client: list(client.publications("commute")),
 }
 
 
@@ -231,3 +233,24 @@ def test_an_id_that_is_no_text_is_refused(client: Any, service: FakeService, oth
 def test_a_subject_may_be_any_text(client: Any, service: FakeService) -> None:
     client.set_budget("a/b c%", epsilon=1, reason="asked")
     assert service.log[-1].url.raw_path == b"/v1/admin/subjects/a%2Fb%20c%25/budget"
+
+
+def test_answers_are_published_changed_and_withdrawn(client: Any, service: FakeService) -> None:
+    until = datetime(2031, 1, 1, tzinfo=UTC)
+    made = client.publish("commute", ["r1", "r2"], title="Commuting", slug="commuting", expires_at=until)
+    assert (made.url, made.releases, made.state) == (
+        "https://dither.example/p/commuting",
+        ("r1", "r2"),
+        "shown",
+    )
+    assert made.expires_at == until
+    origin = "https://example.org"
+    changed = client.publish(
+        "commute", ["r2"], title="By car", slug="commuting", replace=True, frames=[origin]
+    )
+    assert (changed.title, changed.releases, changed.frames) == ("By car", ("r2",), (origin,))
+    assert [one.slug for one in client.publications("commute")] == ["commuting"]
+    client.withdraw_publication("commute", "commuting")
+    assert [one.state for one in client.publications("commute")] == ["withdrawn"]
+    with pytest.raises(InvalidRequest, match="publication must be part of an address"):
+        client.publish("commute", ["r1"], title="x", replace=True)

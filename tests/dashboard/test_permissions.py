@@ -61,6 +61,15 @@ PAGES: Mapping[tuple[str, str], Row] = {
         {"admin", "admin: own study"},
         {},
     ),
+    ("POST", "/dashboard/studies/{study}/publications"): (READERS, {"title": "x", "releases": "{release}"}),
+    ("GET", "/dashboard/studies/{study}/publications/{publication}"): (READERS, {}),
+    ("POST", "/dashboard/studies/{study}/publications/{publication}/change"): (
+        READERS,
+        {"title": "x", "releases": "{release}"},
+    ),
+    ("POST", "/dashboard/studies/{study}/publications/{publication}/withdraw"): (READERS, {}),
+    ("GET", "/p/{slug}"): (EVERYBODY, {}),
+    ("GET", "/p/{slug}/embed"): (EVERYBODY, {}),
     ("GET", "/dashboard/new-study"): (WHOLE, {}),
     ("POST", "/dashboard/new-study"): (
         WHOLE,
@@ -142,6 +151,8 @@ class Stage:
         wish = {"kind": "open"}
         invited = await service.call("POST", f"/v1/studies/{OWN}/invitations", "admin", json=wish)
         self.invitation = invited.json()["id"]
+        shown = {"releases": [self.release], "title": "Published", "slug": "published"}
+        await service.call("POST", f"/v1/studies/{OWN}/publications", "admin", json=shown)
         self.code = invited.json()["urls"][0].rpartition("/")[2]
         tokens, logins = service.api.services.tokens, service.api.services.logins
         record, _ = await tokens.create(name="to be revoked", role=Role.ANALYSE, actor="test")
@@ -197,6 +208,8 @@ class Stage:
             "link": self.link,
             "code": self.code,
             "invitation": self.invitation,
+            "publication": "published",
+            "slug": "published",
             "name": "dashboard.css",
             **dict(zip(("version", "part", "module"), device_script().split("/")[1:], strict=True)),
             "list": "releases",
@@ -212,7 +225,8 @@ class Stage:
             response = await browser.client.get(path)
         else:
             secret = next(iter(self.cookies[who].values()), "")
-            data = {**fields, "form_token": form_token(secret)}
+            filled = {name: value.replace("{release}", self.release) for name, value in fields.items()}
+            data = {**filled, "form_token": form_token(secret)}
             response = await browser.client.post(path, data=data, headers={"Origin": ORIGIN})
         await browser.client.aclose()
         return response

@@ -161,6 +161,7 @@ async def run(service: Service) -> dict[str, list[Exchange]]:
     await _measures(record)
     await _invitations(record)
     await _webhooks(record)
+    await _publications(record)
     return record.files
 
 
@@ -546,6 +547,22 @@ async def _invitations(record: Recorder) -> None:
     await record("invitations", "GET", f"{path}/{single}/qr", "admin")
     await record("invitations", "DELETE", f"{path}/{made}", "admin")
     await record("invitations", "GET", path, "admin", by="name")
+
+
+async def _publications(record: Recorder) -> None:
+    path = "/v1/studies/survey/publications"
+    releases = (await record("publications", "GET", "/v1/studies/survey/releases", "analyse")).json()["items"]
+    shown = {"releases": [releases[0]["id"]], "title": "What came out"}
+    first = {**shown, "slug": "what-came-out", "expires_at": "2100-01-01T00:00:00+01:00"}
+    await record("publications", "POST", path, "analyse", json=first)
+    await record("publications", "POST", path, "analyse", json=first)
+    await record("publications", "POST", path, "admin", json={"releases": [], "title": "", "frames": ["x"]})
+    frames = {**shown, "frames": ["https://example.org"]}
+    await record("publications", "PUT", f"{path}/what-came-out", "analyse", json=frames)
+    await record("publications", "GET", f"{path}/what-came-out", "admin")
+    await record("publications", "DELETE", f"{path}/what-came-out", "admin")
+    await record("publications", "GET", path, "analyse")
+    await record("publications", "GET", "/.well-known/dither-keys.json")
 
 
 async def _tokens(record: Recorder) -> None:

@@ -30,6 +30,7 @@ from app.web.documents.figures import EpsilonsOut
 from app.web.documents.invitation import InvitationOut
 from app.web.documents.lists import is_slug, is_uuid
 from app.web.documents.plan import PlanOut
+from app.web.documents.publication import PublicationOut
 from app.web.documents.release import ReleaseOut, error_of
 from app.web.documents.session import session_document
 from app.web.documents.shape import (
@@ -44,6 +45,7 @@ from app.web.documents.study_out import StudyOut
 ROWS = 50
 SESSIONS = 10
 INVITATIONS = 100
+PUBLICATIONS = 100
 INSIST: Mapping[type[ServiceError], str] = {
     NoGain: "it is worse than the best one so far",
     SaysNothing: "it will say nothing",
@@ -173,6 +175,13 @@ async def _invitations(request: PageRequest, study: Study) -> list[InvitationOut
     return [InvitationOut.of(one, invitations.state(one)) for one in found.items]
 
 
+async def _publications(request: PageRequest, study: Study) -> list[PublicationOut]:
+    """What of it everyone may read."""
+    publications = request.api.services.publications
+    found = await publications.page(study, PUBLICATIONS, None)
+    return [PublicationOut.of(one, publications.state(one), request.known_url) for one in found.items]
+
+
 async def page(
     request: PageRequest,
     fields: Mapping[str, str],
@@ -180,8 +189,9 @@ async def page(
     *,
     changing: ServiceError | None = None,
     inviting: ServiceError | None = None,
+    publishing: ServiceError | None = None,
 ) -> Response:
-    """The page of a study, with why a question was refused, a change of the study, or an invitation."""
+    """The page of a study, with why a question was refused, a change, a link or a publication."""
     services = request.api.services
     study = await request.study(request.path_params["study"], fresh=True)
     slug = study.definition.slug
@@ -216,8 +226,10 @@ async def page(
     return render(
         request,
         "study.html",
-        status=status_of(refusal or changing or inviting),
+        status=status_of(refusal or changing or inviting or publishing),
         inviting=inviting,
+        publishing=publishing,
+        publications=await _publications(request, study),
         invitations=await _invitations(request, study),
         changing=changing,
         change=request.fields,

@@ -3,7 +3,8 @@
 A release that was published after the backup was made is known to the world, and its charges are forgotten.
 So is the price of an answer to a session. Who took part is not in an export, so the ledger cannot be mended
 person by person: the study is retired instead. Then no one can be asked again there, and all that people
-reserved there counts as spent, which is at least what they have spent.
+reserved there counts as spent, which is at least what they have spent. Roots of the tree of releases may have
+been signed with what is lost, so that tree is not continued: what is published next begins another one.
 """
 
 import csv
@@ -21,7 +22,7 @@ from app.core.epsilon import epsilon_to_json
 from app.core.study import StudyState
 from app.services.admin.ending import end
 from app.store import exports as store
-from app.store import journal, studies
+from app.store import journal, studies, tree
 from app.store.database import Connection, Database
 
 RELEASES_AT_ONCE = 500
@@ -138,6 +139,8 @@ async def check(database: Database, clock: Clock, export: Export) -> dict[str, L
     for slug, found in lost.items():
         affected = partial(_retire, clock=clock, slug=slug, lost=found)
         found.outcome = await database.run_tx("restore.retire", affected)
+    if any(found.releases for found in lost.values()):
+        await database.run_tx("restore.tree", tree.forget)
     detail = {
         "releases": len(export.releases),
         "sessions": len(export.answers),

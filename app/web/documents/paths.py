@@ -31,3 +31,7 @@ StatisticPath = Annotated[
 ]
 
 IdPath = Annotated[str, Path(json_schema_extra={"format": "uuid"})]
+
+PublicationPath = Annotated[
+    str, Path(description="Slug of the publication.", examples=["how-long-people-commute"])
+]

@@ -309,7 +309,11 @@ where there are thousands of numbers."""
 
 def published(body: bytes) -> Published:
     """What a release says, read from its stored bytes, or from what is read of them."""
-    document = json.loads(body)
+    return published_of(json.loads(body))
+
+
+def published_of(document: Mapping[str, Any]) -> Published:
+    """The same of a document that was read."""
     return _MODELS.get(document["estimator"], ReleaseOut).model_validate(document)
 
 

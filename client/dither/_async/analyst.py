@@ -1,7 +1,9 @@
-"""What an analyst does: look for studies, plan, and ask."""
+"""What an analyst does: look for studies, plan, ask, and publish."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
 
+from dither._admin_models import Publication
 from dither._async.base import AsyncBase
 from dither._calls import (
     Labels,
@@ -11,8 +13,11 @@ from dither._calls import (
     by_bins,
     by_shares,
     exact_text,
+    given,
     key_or_new,
+    moment_text,
     of_whom,
+    publication_path,
     release_path,
     study_path,
 )
@@ -398,3 +403,64 @@ class AsyncAnalyst(AsyncBase):
             [32.0]
         """
         return self._pages(Release, f"{study_path(study)}/releases", page_size)
+
+    async def publish(
+        self,
+        study: str,
+        releases: Sequence[str],
+        *,
+        title: str,
+        slug: str | None = None,
+        replace: bool = False,
+        expires_at: datetime | None = None,
+        frames: Sequence[str] | None = None,
+    ) -> Publication:
+        """Let everyone read answers. A new one is sent once.
+
+        Privacy: costs nothing.
+
+        Args:
+            study, releases, title: Which answers, by their ids, and what people read above them.
+            slug: Its address. None: a new one.
+            replace: Put it in the place of what is there.
+            expires_at: When it ends, with a time zone.
+            frames: Origins that may frame it.
+
+        Examples:
+            >>> release = await analyst.release("commute")
+            >>> (await analyst.publish("commute", [release.id], title="Ways", slug="ways")).url
+            'https://dither.example/p/ways'
+        """
+        document = given(
+            releases=list(releases),
+            title=title,
+            slug=None if replace else slug,
+            expires_at=moment_text("expires_at", expires_at),
+            frames=frames,
+        )
+        path = publication_path(study, slug or "") if replace else f"{study_path(study)}/publications"
+        method = "PUT" if replace else "POST"
+        return await self._run(self._calls.call(Publication, method, path, document, repeatable=replace))
+
+    def publications(self, study: str, *, page_size: int = 100) -> AsyncIterator[Publication]:
+        """What was published of a study.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> [one.slug async for one in analyst.publications("commute")]
+            []
+        """
+        return self._pages(Publication, f"{study_path(study)}/publications", page_size)
+
+    async def withdraw_publication(self, study: str, publication: str) -> None:
+        """Take a publication back, for good.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> release = await analyst.release("commute")
+            >>> _ = await analyst.publish("commute", [release.id], title="Ways", slug="ways")
+            >>> await analyst.withdraw_publication("commute", "ways")
+        """
+        await self._run(self._calls.send("DELETE", publication_path(study, publication)))

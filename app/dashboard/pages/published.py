@@ -1,0 +1,229 @@
+"""What everyone may read: a publication as a page, in a frame, as JSON and as CSV. No token, no script."""
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.core.errors import Gone, NotFound, ServiceError
+from app.core.publication import Publication
+from app.dashboard import label_plots, shape_plots
+from app.dashboard.rendering import render
+from app.dashboard.requests import PageRequest
+from app.dashboard.routing import NO_FRAMES, POLICY, PageRoute
+from app.formats.strict_json import decode_foreign
+from app.services.work import run
+from app.web.documents.publication import KEYS_PATH, PUBLIC_PATH
+from app.web.documents.release import ReleaseOut
+from app.web.documents.shape import (
+    CountReleaseOut,
+    CovarianceReleaseOut,
+    Published,
+    QuantileReleaseOut,
+    published_of,
+)
+from app.web.problems import kind_of
+from app.web.rate import RateLimited
+from app.web.request import stored
+
+ROWS = 50
+"""Labels, bins, choices or coordinates of an answer on the page; the files have all of them."""
+
+CSV, JSON, HTML = "text/csv", "application/json", "text/html"
+
+FRAMES = "dither.frames"
+"""Key of the ASGI scope: the origins whose pages may frame the response."""
+
+COLUMNS = ("release", "study", "statistic", "measure", "of", "estimate", "lower", "upper", "level", "people")
+
+READERS = UUID(int=0)
+"""Whose places among heavy work readers have: no token has this id."""
+
+SAYS: Mapping[type[ServiceError], tuple[str, str]] = {
+    Gone: (
+        "This is no longer published",
+        "It has expired, or those who published it took it back.",
+    ),
+    NotFound: ("There is nothing here", "The address is not complete, or nothing was published at it."),
+    RateLimited: ("Too many pages at once", "Wait a minute, and load the page again."),
+}
+
+
+class PublishedRoute(PageRoute):
+    """A page for everyone: no cookie, and no more a minute than one address reads."""
+
+    async def _admit(self, call: PageRequest) -> None:
+        call.refuse_malformed_address()
+        call.single_query()
+        call.api.visitors.take_reader(call.client.host if call.client else "")
+
+    async def _handle(self, request: Request) -> Response:
+        response = await super()._handle(request)
+        frames = request.scope.get(FRAMES)
+        if frames:
+            allowed = f"frame-ancestors {' '.join(frames)}"
+            response.headers["Content-Security-Policy"] = POLICY.replace(NO_FRAMES, allowed)
+        return response
+
+    async def _answer(self, call: PageRequest) -> Response:
+        """The page; all readers together have the places of one token among heavy work."""
+        async with call.api.work.turn(READERS, None):
+            return await super()._answer(call)
+
+    def _refusal(self, call: PageRequest, error: ServiceError) -> Response:
+        title, advice = next(
+            (SAYS[kind] for kind in type(error).__mro__ if kind in SAYS), (kind_of(error).title, error.detail)
+        )
+        status = kind_of(error).status
+        return render(call, "published_base.html", status=status, title=title, advice=advice)
+
+
+async def show(request: PageRequest) -> Response:
+    """A publication: a page for people, and for programs JSON or CSV, by the address or by `Accept`."""
+    slug, kind = request.path_params["slug"], _wanted(request.header(b"accept") or "")
+    for ending, named in ((".json", JSON), (".csv", CSV)):
+        if slug.endswith(ending):
+            slug, kind = slug.removesuffix(ending), named
+    publication, file = await request.api.services.publications.shown(slug)
+    if kind == JSON:
+        response = stored(file)
+    elif kind == CSV:
+        response = Response(await run(table, file), media_type=CSV)
+        response.headers["Content-Disposition"] = f'inline; filename="{slug}.csv"'
+    else:
+        response = await _page(request, publication, file, framed=False)
+    response.headers["Vary"] = "Accept"
+    return response
+
+
+async def embed(request: PageRequest) -> Response:
+    """The answers of a publication alone, for the frame of a page that may show it."""
+    publication, file = await request.api.services.publications.shown(request.path_params["slug"])
+    request.scope[FRAMES] = tuple(publication.frames)
+    return await _page(request, publication, file, framed=True)
+
+
+async def _page(request: PageRequest, publication: Publication, file: bytes, *, framed: bool) -> Response:
+    document, answers = await run(_read, file)
+    base = request.known_url or request.scope.get("root_path", "")
+
+    def drawn() -> dict[str, Any]:
+        return {"answers": [(_shortened(one), _plots(_shortened(one))) for one in answers]}
+
+    return render(
+        request,
+        "published.html",
+        publication=publication,
+        said=document,
+        address=f"{base}{PUBLIC_PATH}{publication.slug}",
+        keys=f"{base}{KEYS_PATH}",
+        framed=framed,
+        rows=ROWS,
+        cut=any(_shortened(one) is not one for one in answers),
+        drawn=drawn,
+    )
+
+
+def _read(file: bytes) -> tuple[dict[str, Any], list[Published]]:
+    document = decode_foreign(file, len(file))
+    return document, [published_of(one["answer"]) for one in document["answers"]]
+
+
+def _shortened(answer: Published) -> Published:
+    """An answer of which no list has more than `ROWS` entries; itself where none has."""
+    lists = ("groups", "bins", "cumulative", "choices", "coordinates")
+    cut: dict[str, Any] = {
+        name: found[:ROWS] for name in lists if len(found := getattr(answer, name, None) or ()) > ROWS
+    }
+    return answer.model_copy(update=cut) if cut else answer
+
+
+def _plots(answer: Published) -> dict[str, Any]:
+    """The plots of an answer for all people, and of one number for each label."""
+    drawn = shape_plots.drawn(answer.model_copy(update={"groups": None}))
+    kinds = ReleaseOut | QuantileReleaseOut | CountReleaseOut | CovarianceReleaseOut
+    if isinstance(answer, kinds) and answer.groups:
+        drawn["labels_plot"] = label_plots.labels(answer)
+    return {"labels_plot": None, **drawn}
+
+
+def table(file: bytes) -> str:
+    """The answers of a file as CSV: a row for each number that has an interval."""
+    lines = io.StringIO()
+    writer = csv.writer(lines, lineterminator="\r\n")
+    writer.writerow(COLUMNS)
+    for one in decode_foreign(file, len(file))["answers"]:
+        answer = one["answer"]
+        about = [answer["id"], answer["study"], answer["statistic"], answer.get("measure") or ""]
+        for of, numbers in _numbers(answer, ()):
+            interval = numbers["interval"]
+            estimate = numbers.get("estimate", numbers.get("share"))
+            writer.writerow(
+                [
+                    *about,
+                    _cell("; ".join(of)),
+                    estimate,
+                    interval["lower"],
+                    interval["upper"],
+                    interval["level"],
+                    numbers.get("people", ""),
+                ]
+            )
+    return lines.getvalue()
+
+
+def _numbers(value: object, of: Sequence[str]) -> Iterator[tuple[Sequence[str], Mapping[str, Any]]]:
+    """Every number with an interval in an answer, the whole before its parts, and of what it is."""
+    if isinstance(value, list):
+        for one in value:
+            yield from _numbers(one, of)
+        return
+    if not isinstance(value, dict):
+        return
+    of = (*of, *_named(value))
+    if value.get("interval") and (value.get("estimate", value.get("share")) is not None):
+        yield of, value
+    for name, part in value.items():
+        if isinstance(part, list):
+            yield from _numbers(part, (*of, "below") if name == "cumulative" else of)
+        elif isinstance(part, dict) and name not in ("parameters", "where", "interval"):
+            yield from _numbers(part, (*of, name))
+
+
+def _named(value: Mapping[str, Any]) -> tuple[str, ...]:
+    """Which one of its list a part of an answer is."""
+    where = value.get("where") or {}
+    named = [f"{name}={label}" for name, label in where.items()]
+    if "choice" in value:
+        named.append(str(value["choice"]))
+    if "coordinate" in value:
+        named.append(f"coordinate {value['coordinate']}")
+    if "q" in value:
+        named.append(f"quantile {value['q']}")
+    if "share" in value and "lower" in value:
+        named.append(f"{value['lower']} to {value['upper']}")
+    return tuple(named)
+
+
+def _cell(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+
+
+def _wanted(accept: str) -> str:
+    """What a client asks for by name, the first of the three; a page otherwise."""
+    for part in accept.split(","):
+        kind = part.partition(";")[0].strip().lower()
+        if kind in (HTML, JSON, CSV):
+            return kind
+    return HTML
+
+
+ROUTES = (
+    PublishedRoute(f"{PUBLIC_PATH}{{slug}}", show),
+    PublishedRoute(f"{PUBLIC_PATH}{{slug}}/embed", embed),
+)
