@@ -1,18 +1,20 @@
 """`dither contribute`: a file through the SDK, randomized here where the trust tag is local."""
 
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
-from dither import BatchProgress, BatchResult, FieldProblem, InvalidRequest, RecordFile
+from dither import BatchProgress, BatchResult, FieldProblem, InvalidRequest, RecordFile, Study
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from app.cli.checking import FileCheck, check_file, reading_of
 from app.cli.common import (
     AsJson,
     CommandFailed,
@@ -36,6 +38,14 @@ class Decimals(StrEnum):
     POINT = "."
     COMMA = ","
 
+
+_OPTIONS = {
+    "subject": "--subject-column",
+    "value": "--value-column",
+    "ignore": "--ignore-columns",
+    "ignore_case": "--ignore-case",
+}
+"""Those of the command by arguments of `RecordFile`; others have the same name."""
 
 SHOWN_ROWS = 5
 """Rows that are named for each reason of a refusal."""
@@ -64,7 +74,7 @@ def contribute(
             "subject,value[,epsilon][,trust], and the attributes of the study; - for input. In a study of "
             "measures their columns stand in place of value. Coordinates of a vector stand in one cell, with "
             "semicolons between them. Case does not count in names of columns and trust tags; labels and "
-            "choices are those of the study, exactly.",
+            "choices are those of the study, exactly unless --ignore-case.",
         ),
     ],
     trust: Annotated[Trust | None, typer.Option(help="For rows that give none.")] = None,
@@ -95,6 +105,34 @@ def contribute(
         list[str] | None,
         typer.Option(metavar="NAME", help="A column that is no field, to be left out; any number of times."),
     ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", show_default="UTF-8 or UTF-16, as its start tells", help="Of a CSV, as cp1252."
+        ),
+    ] = None,
+    missing: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WORD",
+            help="What says that a cell is missing, as 'k. A.', where it is no label; any number of times.",
+        ),
+    ] = None,
+    ignore_case: Annotated[
+        bool, typer.Option("--ignore-case", help="Labels and choices may be in another case.")
+    ] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Send and store nothing: say how the file would be read, what is wrong with each row, and "
+            "the command that imports it. What people have left of their budgets is not asked. Exit status 1 "
+            "if a row would be refused.",
+        ),
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="After --check, import by the reading that it proposes.")
+    ] = False,
     url: Url = DEFAULT_URL,
     token: Token = None,
     as_json: AsJson = False,
@@ -109,8 +147,40 @@ def contribute(
             number(text, option)
     tag: Tag | None = None if trust is None else trust.value
     bearer = needed(token)
+    if yes and not check:
+        raise usage_error("--yes is for --check, which it confirms")
+    reading: dict[str, Any] = {
+        "subject": subject_column,
+        "value": value_column,
+        "decimals": None if decimals is None else decimals.value,
+        "ignore": tuple(ignore_columns or ()),
+        "sheet": sheet,
+        "encoding": encoding,
+        "missing": tuple(missing or ()),
+        "ignore_case": ignore_case,
+    }
+    source = sys.stdin.buffer if file == "-" else file
     try:
-        records = _read(file, subject_column, value_column, decimals, ignore_columns or (), sheet)
+        if check:
+            # Without a directory: a device remembers nothing of it.
+            with service(url, bearer) as reader:
+                described = reader.study(study)
+            found = check_file(source, described, epsilon=epsilon, trust=tag, options=reading)
+            given = [study, file]
+            for option, word in (
+                ("--trust", tag),
+                ("--epsilon", epsilon),
+                ("--max-epsilon", max_epsilon),
+                ("--directory", None if directory == DEVICE_DIRECTORY else str(directory)),
+                ("--url", None if url == DEFAULT_URL else url),
+            ):
+                given += [] if word is None else [option, word]
+            given += [] if check_spent else ["--no-check-spent"]
+            if not (yes and as_json):
+                _show_check(found, described, given, as_json=as_json)
+            if not yes:
+                raise typer.Exit(found.faulty > 0)
+        records = found.file if check else RecordFile(source, **reading)
     except InvalidRequest as refusal:
         raise CommandFailed(_with_options(str(refusal))) from None
     if tag is None and not records.has("trust"):
@@ -182,21 +252,36 @@ def _first(rows: Sequence[int]) -> str:
     return ", ".join(map(str, rows[:SHOWN_ROWS])) + (", ..." if len(rows) > SHOWN_ROWS else "")
 
 
-def _read(
-    file: str,
-    subject: str,
-    value: str,
-    decimals: Decimals | None,
-    ignore: Sequence[str],
-    sheet: str | None,
-) -> RecordFile:
-    return RecordFile(
-        sys.stdin.buffer if file == "-" else file,
-        subject=subject,
-        value=value,
-        decimals=None if decimals is None else decimals.value,
-        ignore=ignore,
-        sheet=sheet,
+def _show_check(found: FileCheck, study: Study, given: Sequence[str], *, as_json: bool) -> None:
+    """How a file would be read, what is wrong with its rows, and the command that imports it."""
+    words = ["dither", "contribute", *given]
+    for name, value in found.options.items():
+        option = _OPTIONS.get(name, f"--{name}")
+        if value is True:
+            words.append(option)
+        elif value and value != name:
+            words += [
+                word for one in ([value] if isinstance(value, str) else value) for word in (option, one)
+            ]
+    command = shlex.join(words)
+    if as_json:
+        reading = {**found.options, "encoding": found.file.encoding, "separator": found.file.separator}
+        faults = [
+            {"row": row, "errors": [{"field": one.field, "reason": one.reason} for one in wrong]}
+            for row, wrong in found.faults.items()
+        ]
+        counts = {"rows": len(found.file), "faulty": found.faulty, "ranges": dict(found.ranges)}
+        print_json({**counts, "reading": reading, "faults": faults, "command": command})
+        return
+    lines = [f"{name}: {said}" for name, said in reading_of(found, study)]
+    for row, wrong in found.faults.items():
+        lines.append(f"row {row}: " + "; ".join(f"{one.field} {_with_options(one.reason)}" for one in wrong))
+    if found.faulty > len(found.faults):
+        lines.append(f"and {found.faulty - len(found.faults):,} rows more")
+    lines += [f"{found.faulty:,} of {len(found.file):,} rows would be refused. Nothing was sent or stored."]
+    # One line each, however long: the command is copied.
+    console.print(
+        "\n".join([*lines, "To import it:", command]), markup=False, highlight=False, soft_wrap=True
     )
 
 

@@ -81,6 +81,7 @@ from dither._models import (
     Study,
     StudySpending,
 )
+from dither._operations import check_records
 from dither._plan_models import (
     ExpectedRange,
     ExpectedValues,
@@ -174,6 +175,7 @@ __all__ = [
     "UnsupportedMechanism",
     "Webhook",
     "__version__",
+    "check_records",
     "save_table",
     "to_dataframe",
 ]

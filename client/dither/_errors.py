@@ -30,6 +30,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import ceil
+from typing import Any
 
 import httpx
 
@@ -50,10 +51,12 @@ class DeviceRefusal(DitherError):
     Attributes:
         field: Name of the argument that is to blame.
         reason: Why it was refused.
+        also: What else is wrong with the same record.
     """
 
     code = "device_refusal"
     field: str = ""
+    also: "tuple[DeviceRefusal, ...]" = ()
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -61,14 +64,39 @@ class DeviceRefusal(DitherError):
 
 
 class InvalidRequest(DeviceRefusal, ValueError):
-    """An argument is not admissible."""
+    """An argument is not admissible.
+
+    Attributes:
+        remedy: Arguments of `RecordFile` that may help.
+    """
 
     code = "invalid_request"
 
-    def __init__(self, field: str, reason: str) -> None:
+    def __init__(self, field: str, reason: str, remedy: Mapping[str, Any] | None = None) -> None:
         super().__init__(f"{field} {reason}")
         self.field = field
         self.reason = reason
+        self.remedy = remedy or {}
+        self.record: Any = None  # what else a row says
+
+
+class Faults(list[DeviceRefusal]):
+    """Refusals of several fields, raised as one."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: object, trace: object) -> bool:
+        if not isinstance(error, InvalidRequest):
+            return False
+        known = {one.field for one in self}
+        self += [one for one in (error, *error.also) if one.field not in known]
+        return True
+
+    def check(self) -> None:
+        """Raise them, if there are any."""
+        if self:
+            self[0].also = tuple(self[1:])
+            raise self[0]
 
 
 class AlreadyContributed(DeviceRefusal):

@@ -44,12 +44,11 @@ class RecordFile:
     CSV with commas, semicolons or tabs, in UTF-8 or UTF-16, also in gzip; Excel (.xlsx) with the extra
     `excel`; Parquet with the extra `parquet`. Columns: subject, value, and perhaps epsilon, trust and the
     attributes of the study; in a study of measures their columns stand in place of value. Case and spaces of
-    names do not count; a column that is no field is refused. Spaces around cells are cut off. A whole number
-    as subject is its digits. Coordinates of a vector stand in one cell, with semicolons between them.
+    names do not count; a column that is no field is refused. Spaces around cells are cut off. Coordinates of
+    a vector stand in one cell, with semicolons between them.
 
-    A number such as 1,234 or 1.234 may be one or a thousand, and is refused until `decimals` says which. With
-    a point it is read as it stands in a file that has other numbers with a decimal point, such as 0.5 or
-    12.75, or commas between its cells, and no number with a decimal comma.
+    A number such as 1,234 or 1.234 may be one or a thousand, and is refused until `decimals`, or with a point
+    the other numbers, say which.
 
     Args:
         source: A path, or a binary file that is read to its end.
@@ -58,9 +57,13 @@ class RecordFile:
             the numbers tell.
         ignore: Columns that are no field, and are left out.
         sheet: The sheet of an Excel file; needed where several have cells.
+        encoding: Of a CSV, as cp1252; None: UTF-8, or UTF-16 as its start tells.
+        missing: Words for a cell that is missing, in any case, where they are no label and no id.
+        ignore_case: Whether labels and choices may be in another case.
 
     Attributes:
         columns: What the file's columns are called.
+        separator: Between the cells of a CSV; None of others.
 
     Raises:
         InvalidRequest: the file cannot be read, with the line, the column and what to do.
@@ -81,6 +84,9 @@ class RecordFile:
         decimals: Decimals | None = None,
         ignore: Iterable[str] = (),
         sheet: str | None = None,
+        encoding: str | None = None,
+        missing: Iterable[str] = (),
+        ignore_case: bool = False,
     ) -> None:
         self._content: Path | bytes
         if isinstance(source, str | os.PathLike):
@@ -91,6 +97,10 @@ class RecordFile:
             self._content, self._name = source.read(), "the file"
         self._wanted = {"subject": subject, "value": value}
         self._sheet = sheet
+        self.encoding = encoding
+        self.separator: str | None = None
+        self._missing = names_of(missing, "missing")
+        self._ignore_case = ignore_case
         self._points = False
         self._read = self._reader()
         rows = self._read()
@@ -125,10 +135,19 @@ class RecordFile:
         Raises:
             InvalidRequest: there is no column of the value, or one that is no field.
         """
-        ignored = (*named.ignored, *self._ignored)
-        decimals = named.decimals or self._decimals
-        named = replace(named, ignored=ignored, decimals=decimals)
+        named = replace(
+            named,
+            ignored=(*named.ignored, *self._ignored),
+            decimals=named.decimals or self._decimals,
+            missing=self._missing,
+            ignore_case=self._ignore_case,
+        )
         yield from self._columns.naming(named, self._below, self._points).records(self._below())
+
+    @property
+    def decimals(self) -> Decimals | None:
+        """What stands before decimals by all rows; None: they do not tell, or differ."""
+        return self._columns.mark()
 
     def _below(self) -> Iterator[Sequence[object]]:
         """The rows below the header."""
@@ -171,21 +190,29 @@ class RecordFile:
             raise self._refuse("is an Excel file of the old kind; save it as .xlsx or as CSV")
         if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
             raise self._refuse("holds JSON; save it as CSV, or send it to the service's batch route as it is")
-        return lambda: self._csv(encoding_of(start))
+        self.encoding = self.encoding or encoding_of(start)
+        return self._csv
 
-    def _csv(self, encoding: str) -> Iterator[Sequence[object]]:
+    def _csv(self) -> Iterator[Sequence[object]]:
+        encoding = cast(str, self.encoding)
         names = {*self._wanted.values(), *FIELDS[len(self._wanted) :]}
         reader = CsvReader(names, _MAX_ROW)
+        try:
+            "".encode(encoding)
+        except LookupError:
+            raise InvalidRequest("encoding", "is none that Python knows") from None
         with self._open() as file, io.TextIOWrapper(file, encoding=encoding, newline="") as text:
             try:
                 while piece := text.read(_PIECE):
                     yield from reader.feed(piece)
                 yield from reader.finish()
+                self.separator = reader.delimiter
                 self._points = reader.delimiter == ","
             except NotATable as error:
                 raise self._refuse(str(error)) from None
             except UnicodeDecodeError:
-                raise self._refuse(self._undecodable(encoding)) from None
+                western = {"encoding": "cp1252"} if encoding == "utf-8-sig" else {}
+                raise InvalidRequest(self._name, self._undecodable(encoding), western) from None
 
     def _undecodable(self, encoding: str) -> str:
         with self._open() as file:
@@ -231,7 +258,8 @@ class RecordFile:
             return sheets[self._sheet]
         full = [title for title, sheet in sheets.items() if _has_cells(sheet)]
         if len(full) > 1:
-            raise self._refuse(f"has several sheets: {', '.join(full)}; say which with sheet= (--sheet)")
+            reason = f"has several sheets: {', '.join(full)}; say which with sheet= (--sheet)"
+            raise InvalidRequest(self._name, reason, {"sheet": full[0]})
         return sheets[full[0] if full else next(iter(sheets))]
 
     def _parquet(self) -> Iterator[Sequence[object]]:

@@ -2,9 +2,9 @@
 
 import gzip
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Literal, SupportsIndex
+from typing import Any, Literal, SupportsIndex, cast
 
 from dither import _parse as parse
 from dither._calls import JSON, Calls, check_progress, quoted, study_path
@@ -12,6 +12,7 @@ from dither._device import Prepared, Purpose, Spending
 from dither._errors import (
     DeviceRefusal,
     DitherError,
+    Faults,
     FieldProblem,
     InvalidRequest,
     ProblemError,
@@ -23,6 +24,7 @@ from dither._models import (
     Budget,
     Contribution,
     DeviceLedger,
+    Record,
     RecordResult,
     Study,
     Trust,
@@ -259,28 +261,44 @@ def _status(
     return "replaced" if prepared.new else "unchanged"
 
 
+def check_records(
+    study: Study, records: Iterable[Any], *, epsilon: Numeric | None = None, trust: Trust | None = None
+) -> Iterator[tuple[Row, DeviceRefusal | None]]:
+    """Each row as `contribute_many` reads it, and why it would be refused here. Sends nothing."""
+    for row in read_rows(records, Named.of(study)):
+        order = _order_or_refusal(study, row, epsilon=epsilon, trust=trust)
+        yield row, None if isinstance(order, Order) else order
+
+
 def _order_or_refusal(
     study: Study, record: Row, *, epsilon: Numeric | None, trust: Trust | None
 ) -> Order | DeviceRefusal:
+    faults = Faults()
     if isinstance(record, InvalidRequest):
-        return record
+        if record.record is None:
+            return record
+        faults += (record, *record.also)
+        record = cast(Record, record.record)
     tag = record.trust or trust or ""
     own = record.epsilon if record.epsilon is not None or tag == "public" else epsilon
     try:
-        return make_order(
-            study,
-            subject=record.subject,
-            value=record.value,
-            epsilon=own,
-            trust=tag,
-            attributes=record.attributes,
-        )
+        with faults:
+            order = make_order(
+                study,
+                subject=record.subject,
+                value=record.value,
+                epsilon=own,
+                trust=tag,
+                attributes=record.attributes,
+            )
+        faults.check()
     except DeviceRefusal as refusal:
         return refusal
+    return order
 
 
 def _refused(refusal: DeviceRefusal) -> RecordResult:
-    errors = (FieldProblem(refusal.field, refusal.reason),)
+    errors = tuple(FieldProblem(one.field, one.reason) for one in (refusal, *refusal.also))
     return RecordResult("refused", refusal.code, errors, detail=str(refusal))
 
 

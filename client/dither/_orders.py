@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import SupportsIndex
+from typing import SupportsIndex, cast
 
 from dither._calls import mapped
-from dither._errors import InvalidRequest, StudyUnsound, UnsupportedMechanism
+from dither._errors import Faults, InvalidRequest, StudyUnsound, UnsupportedMechanism
 from dither._models import Measure, Study, Trust
 from dither.device.choices import ChoiceRandomizer, choice_points
 from dither.device.gaussian import micro_mu2, pure_epsilon
@@ -87,25 +87,33 @@ def make_order(
         InvalidRequest: an argument is not admissible in this study.
         UnsupportedMechanism: this SDK cannot randomize for it.
     """
-    subject = new_subject(subject)
+    faults = Faults()
+    with faults:
+        subject = new_subject(subject)
     tag = _TRUSTS.get(trust) if isinstance(trust, str) else None
-    if tag is None:
-        raise InvalidRequest("trust", "must be central, local or public")
-    if tag not in study.trust:
-        raise InvalidRequest("trust", f"must be one that the study accepts: {', '.join(study.trust)}")
-    limit = _check_epsilon(study, epsilon, tag)
+    with faults:
+        if tag is None:
+            raise InvalidRequest("trust", "must be central, local or public")
+        if tag not in study.trust:
+            raise InvalidRequest("trust", f"must be one that the study accepts: {', '.join(study.trust)}")
+    with faults:
+        limit = _check_epsilon(study, epsilon, tag)
     if study.dimension > 1 and not _several(study) and tag == "local":
         raise UnsupportedMechanism("local people of a study of vectors take part in its sessions instead")
     randomizers = _randomizers(study) if tag == "local" else ()
-    written, position = _written(study, value)
+    with faults:
+        written, position = _written(study, value)
+    with faults:
+        labels = _labels(study, {} if attributes is None else attributes)
+    faults.check()
     return Order(
-        subject=subject,
-        trust=tag,
+        subject=cast(str, subject),
+        trust=cast(Trust, tag),
         epsilon=limit,
         value=written,
         position=position,
         randomizers=randomizers,
-        attributes=_labels(study, {} if attributes is None else attributes),
+        attributes=labels,
         # A Gaussian randomizer turns an epsilon into mu^2 by itself.
         delta=0 if study.local_mechanism == LocalMechanism.GAUSSIAN else int(study.delta * DELTA_UNIT),
     )
@@ -151,13 +159,16 @@ def _measured(
     for name in value:
         if name not in measures:
             raise InvalidRequest(f"values.{name}", "is no measure of the study")
+    faults = Faults()
     written: dict[str, OfOne] = {}
     positions: list[int] = []
     for name, measure in measures.items():
-        if name not in value:
-            raise InvalidRequest(f"values.{name}", "is needed: every measure of the study once")
-        written[name], position = _one(measure, value[name], f"values.{name}")
-        positions += position if isinstance(position, tuple) else [position]
+        with faults:
+            if name not in value:
+                raise InvalidRequest(f"values.{name}", "is needed: every measure of the study once")
+            written[name], position = _one(measure, value[name], f"values.{name}")
+            positions += position if isinstance(position, tuple) else [position]
+    faults.check()
     return written, tuple(positions)
 
 
@@ -186,16 +197,19 @@ def _labels(study: Study, given: Mapping[str, str]) -> tuple[tuple[str, str], ..
     for name in mapped("attributes", given, '{"region": "north"}'):
         if name not in study.attributes:
             raise InvalidRequest(f"attributes.{name}", "is no attribute of the study")
+    faults = Faults()
     found = []
     for name, labels in study.attributes.items():
-        if name not in given:
-            raise InvalidRequest(f"attributes.{name}", "is needed: every attribute of the study once")
-        label = spelled(given[name], labels) if isinstance(given[name], str) else None
-        if label is None:
-            raise InvalidRequest(
-                f"attributes.{name}", f"must be one of the study's labels: {', '.join(labels)}"
-            )
-        found.append((name, label))
+        with faults:
+            if name not in given:
+                raise InvalidRequest(f"attributes.{name}", "is needed: every attribute of the study once")
+            label = spelled(given[name], labels) if isinstance(given[name], str) else None
+            if label is None:
+                raise InvalidRequest(
+                    f"attributes.{name}", f"must be one of the study's labels: {', '.join(labels)}"
+                )
+            found.append((name, label))
+    faults.check()
     return tuple(found)
 
 
@@ -239,7 +253,7 @@ def grid_of(lower: tuple[int, int], upper: tuple[int, int]) -> Grid:
     return Grid(Fraction(*lower), Fraction(*upper))
 
 
-def _check_epsilon(study: Study, epsilon: Numeric | None, trust: Trust) -> int | None:
+def _check_epsilon(study: Study, epsilon: Numeric | None, trust: Trust | None) -> int | None:
     if trust == "public":
         if epsilon is not None:
             raise InvalidRequest("epsilon", "makes no sense for a public value, which has no privacy at all")

@@ -1,5 +1,6 @@
 """Rows as callers have them: records, dictionaries, tuples, data frames. Pure."""
 
+import dataclasses
 import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,8 +8,8 @@ from functools import partial
 from os import PathLike
 from typing import Any, cast
 
-from dither._errors import InvalidRequest
-from dither._models import Record, Study, Trust
+from dither._errors import Faults, InvalidRequest
+from dither._models import Measure, Record, Study, Trust
 from dither.device.table import (
     Decimals,
     Marks,
@@ -18,12 +19,12 @@ from dither.device.table import (
     tidy_name,
     two_readings,
 )
+from dither.device.texts import spelled
 
 Row = Record | InvalidRequest
 """A row that was read, or why it could not be."""
 
-REQUIRED = ("subject", "value")
-FIELDS = (*REQUIRED, "epsilon", "trust")
+FIELDS = ("subject", "value", "epsilon", "trust")
 
 LOST_DIGITS = 1e15
 """From here on a spreadsheet writes zeros in place of digits."""
@@ -39,25 +40,29 @@ class Named:
     Attributes:
         attributes: Those of labels of people.
         measures: Those of its measures, in place of a value.
-        chosen: Of these or the value those whose cells are choices.
         ignored: Those that are no field, and are left out on purpose.
         decimals: What their text has before decimals; None: the numbers tell.
+        labels: Those of attributes and of columns of choices.
+        missing, ignore_case: As in `RecordFile`.
     """
 
     attributes: Sequence[str] = ()
     measures: Sequence[str] = ()
-    chosen: Container[str] = ()
     ignored: Sequence[str] = ()
     decimals: Decimals | None = None
+    labels: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
+    missing: Sequence[str] = ()
+    ignore_case: bool = False
 
     @classmethod
     def of(cls, study: Study, ignored: Iterable[str] = (), decimals: Decimals | None = None) -> "Named":
         """Those of a study."""
-        choices = {name for name, one in study.measures.items() if one.choices}
+        measures: Mapping[str, Study | Measure] = study.measures or {"value": study}
+        choices = {name: one.choices for name, one in measures.items() if one.choices}
         return cls(
             attributes=tuple(study.attributes),
             measures=tuple(study.measures),
-            chosen={"value"} if study.choices and not study.measures else choices,
+            labels={**study.attributes, **choices},
             ignored=names_of(ignored),
             decimals=check_decimals(decimals),
         )
@@ -77,7 +82,7 @@ def check_decimals(decimals: Decimals | None) -> Decimals | None:
     return decimals
 
 
-def names_of(names: str | Iterable[str]) -> tuple[str, ...]:
+def names_of(names: str | Iterable[str], argument: str = "ignore") -> tuple[str, ...]:
     """Names that are given; one alone is no list of letters.
 
     Raises:
@@ -87,7 +92,7 @@ def names_of(names: str | Iterable[str]) -> tuple[str, ...]:
         names = (names,)
     several = tuple(names)
     if not all(isinstance(name, str) for name in several):
-        raise InvalidRequest("ignore", "must be the name of a column, or a list of names")
+        raise InvalidRequest(argument, "must be a text, or a list of texts")
     return several
 
 
@@ -209,7 +214,8 @@ class Columns:
         if "subject" not in self._places:
             raise self._refusal(f"has no column {subject}")
         self._labels: dict[str, int] = {}
-        self._chosen: Container[str] = ()
+        self._named = NOT_NAMED
+        self._missing: Container[str] = ()
         self._measures: dict[str, int] | None = None
         self._marks = Marks()
         self._again: Callable[[], Iterable[Sequence[object]]] | None = None
@@ -234,7 +240,8 @@ class Columns:
         if not named.measures and "value" not in self._places:
             raise self._refusal(f"has no column {self._called['value']}")
         self._labels = self._find({name: name for name in named.attributes})
-        self._chosen = named.chosen
+        self._named = named
+        self._missing = {word.strip().casefold() for word in named.missing}
         self._check_others(named)
         self._marks = Marks(named.decimals)
         self._marks.points = points
@@ -257,17 +264,19 @@ class Columns:
             if self._own[place] in ignored:
                 raise InvalidRequest("ignore", f"names {self.names[place]}, which is a field of the study")
         unknown = [
-            name or "(empty)"
+            name
             for place, name in enumerate(self.names)
             if place not in used and self._own[place] not in ignored
         ]
         if unknown:
             own = [name for field, name in self._called.items() if field != "value" or not named.measures]
             fields = ", ".join((*own, *named.attributes, *named.measures))
+            shown = ", ".join(name or "(empty)" for name in unknown)[:200]
             raise InvalidRequest(
                 self._what,
-                f"has columns that are no field: {', '.join(unknown)[:200]}; the fields are: {fields}; "
+                f"has columns that are no field: {shown}; the fields are: {fields}; "
                 "say what to leave out with ignore= (--ignore-columns)",
+                {"ignore": tuple(unknown)},
             )
 
     def _refusal(self, reason: str) -> InvalidRequest:
@@ -289,37 +298,57 @@ class Columns:
             reason = f"has {len(row)} cells, and the header line has {len(self.names)}"
             return InvalidRequest("row", reason + remedy)
         cells = {field: row[place] for field, place in self._places.items()}
-        cells = {field: cell for field, cell in cells.items() if not is_missing(cell)}
-        for field in REQUIRED:
-            if field not in cells and not (field == "value" and self._measures is not None):
-                return InvalidRequest(field, "is missing")
-        try:
-            epsilon = cells.get("epsilon")
-            labels = {name: row[place] for name, place in self._labels.items()}
-            return Record(
-                subject=cast(str, _subject(cells["subject"])),
-                value=cast(Any, self._value(cells.get("value"), row)),
-                epsilon=cast(Any, self._number(epsilon, "epsilon")),
-                trust=cast(Trust | None, _tidy(cells.get("trust"))),
-                attributes={name: _label(cell) for name, cell in labels.items() if not is_missing(cell)}
-                or None,
-            )
-        except InvalidRequest as refusal:
-            return refusal
-
-    def _value(self, cell: object, row: Sequence[object]) -> object:
-        if self._measures is not None:
-            if cell is not None:
-                return cell
-            cells = {name: row[place] for name, place in self._measures.items()}
-            return {
-                name: _label(cell) if name in self._chosen else self._numbers(cell, f"values.{name}")
-                for name, cell in cells.items()
-                if not is_missing(cell)
+        cells = {field: cell for field, cell in cells.items() if not self._is_missing(cell, field)}
+        faults = Faults()
+        subject = epsilon = None
+        value: Any = None if self._measures is None else cells.get("value")
+        with faults:
+            subject = _subject(_given(cells, "subject"))
+        with faults:
+            epsilon = self._number(cells.get("epsilon"), "epsilon")
+        if self._measures is None:
+            with faults:
+                value = self._cell(_given(cells, "value"), "value", "value")
+        elif value is None:
+            value = {}
+            for name, place in self._measures.items():
+                if not self._is_missing(row[place], name):
+                    with faults:
+                        value[name] = self._cell(row[place], name, f"values.{name}")
+        labels = {name: row[place] for name, place in self._labels.items()}
+        record = Record(
+            subject=cast(str, subject),
+            value=value,
+            epsilon=cast(Any, epsilon),
+            trust=cast(Trust | None, _tidy(cells.get("trust"))),
+            attributes={
+                name: self._label(cell, name)
+                for name, cell in labels.items()
+                if not self._is_missing(cell, name)
             }
-        if "value" in self._chosen:
-            return _label(cell)
-        return self._numbers(cell, "value")
+            or None,
+        )
+        try:
+            faults.check()
+        except InvalidRequest as refusal:
+            refusal.record = record
+            return refusal
+        return record
+
+    def _is_missing(self, cell: object, field: str) -> bool:
+        """Whether a cell is empty, or a word for that."""
+        if field == "subject" or not isinstance(cell, str) or cell.strip().casefold() not in self._missing:
+            return is_missing(cell)
+        return spelled(cell.strip(), self._named.labels.get(field, ())) is None
+
+    def _label(self, cell: object, field: str) -> str:
+        """A label as text: that of a table may be a whole number, or in another case."""
+        text = str(cell).strip()
+        known = self._named.labels.get(field, ())
+        return spelled(text, known, ignore_case=self._named.ignore_case) or text
+
+    def _cell(self, cell: object, name: str, field: str) -> object:
+        return self._label(cell, name) if name in self._named.labels else self._numbers(cell, field)
 
     def _numbers(self, cell: object, field: str) -> object:
         """A cell of one number, or of several with semicolons between them."""
@@ -340,17 +369,30 @@ class Columns:
         except NotOneNumber as refusal:
             raise InvalidRequest(field, f"{refusal}, with decimals=',' or '.' (--decimals)") from None
 
+    def mark(self) -> Decimals | None:
+        """What stands before decimals by all rows."""
+        self._look()
+        return self._marks.mark
+
     def _look(self) -> None:
         """Let all numbers of the table tell how they are written."""
         again, self._again = self._again, None
         named = {**self._places, **(self._measures or {})}
         numbers = {"value", "epsilon", *(self._measures or {})}
-        places = [place for name, place in named.items() if name in numbers and name not in self._chosen]
+        places = [
+            place for name, place in named.items() if name in numbers and name not in self._named.labels
+        ]
         for row in again() if again is not None else ():
             for place in places:
                 cell = row[place] if place < len(row) else None
                 for number in cell.split(";") if isinstance(cell, str) else ():
                     self._marks.see(number)
+
+
+def _given(cells: Mapping[str, object], field: str) -> object:
+    if field not in cells:
+        raise InvalidRequest(field, "is missing")
+    return cells[field]
 
 
 def is_missing(cell: object) -> bool:
@@ -382,11 +424,6 @@ def _subject(cell: object) -> object:
         except NotAnId as refusal:
             raise InvalidRequest("subject", str(refusal)) from None
     return cell
-
-
-def _label(cell: object) -> str:
-    """A label as text: that of a table may be a whole number."""
-    return str(cell).strip()
 
 
 def _tidy(cell: object) -> object:

@@ -203,7 +203,7 @@ def test_what_cannot_be_called_is_refused_before_anything_is_sent(
 
 @pytest.mark.parametrize("ignore", [0, [1], b"x"])
 def test_columns_to_leave_out_are_names(client: Any, service: FakeService, ignore: Any) -> None:
-    with pytest.raises(InvalidRequest, match=r"^ignore must be the name of a column, or a list of names$"):
+    with pytest.raises(InvalidRequest, match=r"^ignore must be a text, or a list of texts$"):
         client.contribute_many("commute", people(2), epsilon=1, trust="central", ignore=ignore)
     assert lines(service) == []
 

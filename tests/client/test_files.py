@@ -14,7 +14,7 @@ import openpyxl
 import pandas
 import pyarrow
 import pytest
-from dither import InvalidRequest, Record, RecordFile
+from dither import InvalidRequest, Record, RecordFile, check_records
 from dither._rows import Named
 
 from tests.client.service import FakeService
@@ -419,7 +419,7 @@ def test_a_pipe_is_read_to_its_end_once(tmp_path: Path) -> None:
 
 
 def test_columns_of_measures_are_read_as_those_of_a_value() -> None:
-    named = Named(measures=("pay", "party"), chosen={"party"})
+    named = Named(measures=("pay", "party"), labels={"party": ()})
     content = "subject;pay;party\na;12,5;1.234\nb;1.234;2,5\n"
     file = RecordFile(io.BytesIO(content.encode()))
     [first, second] = file.rows_with(named)
@@ -427,3 +427,63 @@ def test_columns_of_measures_are_read_as_those_of_a_value() -> None:
     assert str(second).startswith(f"values.pay {A_THOUSANDTH}")
     [first, second] = file.rows_with(replace(named, decimals=","))
     assert second == Record("b", {"pay": "1234", "party": "2,5"})
+
+
+def of_choices(**options: Any) -> RecordFile:
+    content = "subject;value;epsilon\nna;Süß;NA\nk. A.;k. A.;k. a.\nbob;NA;1\n"
+    return RecordFile(io.BytesIO(content.encode("cp1252")), encoding="cp1252", **options)
+
+
+def test_words_for_what_is_missing_are_no_labels_and_no_ids() -> None:
+    named = Named(labels={"value": ("süß", "NA")})
+    known = list(of_choices(missing=["NA", "K. A."]).rows_with(named))
+    assert known[0] == Record("na", "Süß")
+    assert str(known[1]) == "value is missing"
+    assert known[2] == Record("bob", "NA", "1")
+    [first, *_] = of_choices().rows_with(named)
+    assert isinstance(first, Record)
+    assert first.epsilon == "NA"
+
+
+def test_labels_are_in_any_case_where_that_is_said() -> None:
+    for labels, read_as in (("süß", "NA"), "süß"), (("süß", "SÜß", "NA"), "Süß"):
+        [first, *_] = of_choices(ignore_case=True).rows_with(Named(labels={"value": labels}))
+        assert isinstance(first, Record)
+        assert first.value == read_as
+
+
+def test_an_encoding_is_one_that_is_known() -> None:
+    for name in ("klingon", "rot13"):
+        with pytest.raises(InvalidRequest, match="encoding is none that Python knows"):
+            read("subject,value\nada,5\n", encoding=name)
+    with pytest.raises(InvalidRequest, match="missing must be a text"):
+        read("subject,value\nada,5\n", missing=[None])
+
+
+def test_a_row_says_all_of_its_faults(client: Any, service: FakeService) -> None:
+    rows = "subject;value;epsilon\n7.0;1,234;x\nada;gone;99\n;;\nbob;12,5;1\n"
+    file = RecordFile(io.BytesIO(rows.encode()), decimals=None)
+    wanted = [["subject", "value", "epsilon"], ["epsilon", "value"], ["subject", "value"]]
+    checked = [*check_records(client.study("commute"), file, epsilon=1, trust="central")]
+    said = [refusal for _, refusal in checked[:2] if refusal is not None]
+    assert [[one.field for one in (first, *first.also)] for first in said] == wanted[:2]
+    assert checked[-1][1] is None
+    assert service.sent("POST") == []
+    done = client.contribute_many("commute", file, epsilon=1, trust="central")
+    assert [[error.field for error in one.errors] for _, one in done.refusals] == wanted[:2]
+
+
+def test_a_refusal_proposes_how_a_file_may_be_read() -> None:
+    book = openpyxl.Workbook()
+    for sheet in (book.worksheets[0], book.create_sheet("Daten")):
+        sheet.append(["subject", "value"])
+    content = io.BytesIO()
+    book.save(content)
+    for source, options in (
+        (content.getvalue(), {"sheet": "Sheet"}),
+        ("subject,value\nzoë,1\n".encode("cp1252"), {"encoding": "cp1252"}),
+    ):
+        with pytest.raises(InvalidRequest) as raised:
+            RecordFile(io.BytesIO(source))
+        assert raised.value.remedy == options
+        assert len(RecordFile(io.BytesIO(source), **raised.value.remedy)) < 2

@@ -164,15 +164,13 @@ class Device(Base):
             study: The study's slug.
             records: `Record`s, dictionaries with the keys subject, value, epsilon and trust, or tuples in
                 that order; or a data frame of pandas or polars, a table of pyarrow, or a `RecordFile`, with
-                columns of these names. The labels of a study with attributes are `Record.attributes`, or keys
-                and columns named by the attributes. Read once, chunk by chunk. What is None, NaN or empty is
-                not given. A key or column that is no field of the study is refused: a misspelt epsilon
-                would be the default one.
+                columns of these names. Labels are `Record.attributes`, or keys and columns named by the
+                attributes. Read once, chunk by chunk. What is None, NaN or empty is not given. A key or
+                column that is no field of the study is refused.
             epsilon: For records that give none.
             trust: For records that give none.
             chunk: Records in a request.
-            check_spent: As in `contribute`: one question for each local subject. Say False for a large load
-                of subjects of whom only this device contributes.
+            check_spent: As in `contribute`: one question for each local subject.
             on_progress: Called after each chunk.
             ignore: Keys and columns that are no field, and are left out.
             decimals: `.` or `,`: what numbers that are text have before decimals, as in `RecordFile`; those
@@ -181,7 +179,7 @@ class Device(Base):
         Raises:
             InvalidRequest: columns are missing or no field, or a row is no record. Earlier chunks are stored.
             ProblemError: the service refused a whole chunk. Earlier chunks are stored.
-            TransportError: no answer. Call again with the same records.
+            TransportError: no answer.
 
         Examples:
             >>> records = [Record("ada", 34, "0.5"), Record("bob", 51), Record("cyd", -1)]

@@ -126,6 +126,11 @@ class Marks:
         self._told: set[Decimals] = set()
         self._trusted = False
 
+    @property
+    def mark(self) -> Decimals | None:
+        """What was declared, or seen alone."""
+        return self.declared or (next(iter(self._told)) if len(self._told) == 1 else None)
+
     def see(self, text: str) -> None:
         """Take a number as evidence.
 

@@ -29,14 +29,19 @@ def subject_fault(subject: str) -> str | None:
     return "has letters with their accents apart, which makes another id: write it in Unicode's NFC"
 
 
-def spelled(text: str, known: Iterable[str]) -> str | None:
+def spelled(text: str, known: Iterable[str], *, ignore_case: bool = False) -> str | None:
     """The one of some labels that a text is, be its accents written with the letters or apart; None for none.
 
     >>> spelled("zoe\u0308", ["zo\u00eb", "ada"]) == "zo\u00eb"
     True
+    >>> spelled("JA", ["ja"], ignore_case=True)
+    'ja'
     """
     labels = list(known)
     if text in labels:
         return text
     alike = [label for label in labels if normalize("NFC", label) == normalize("NFC", text)]
+    if ignore_case and not alike:
+        text = normalize("NFC", text).casefold()
+        alike = [label for label in labels if normalize("NFC", label).casefold() == text]
     return alike[0] if len(alike) == 1 else None
