@@ -136,7 +136,8 @@ COMMANDS = {
     "webhook": Command("webhooks:webhooks", "Have addresses told what happens: answers, ends of studies."),
     "publish": Command("publications:publications", "Let everyone read answers, in a file that is signed."),
     "verify": Command(
-        "verifying:verify_file", "Check without the service that a published file is as it was signed."
+        "verifying:verify_file",
+        "Check without the service that a published file is as it was signed, down to the last digit.",
     ),
     "session": Command("sessions:sessions", "Start sessions, follow their rounds, end them."),
     "subject": Command("subjects:subjects", "Look at people's lifetime budgets, set them, change the key."),

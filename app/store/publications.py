@@ -135,6 +135,8 @@ async def read_publication(
     connection: Connection, study_id: int, slug: str, *, held: bool = False
 ) -> Publication | None:
     """One publication of a study, or None; `held` until the transaction ends."""
+    if not _may_be_kept(slug):
+        return None
     return await (LOCK if held else READ).maybe(connection, slug=slug, study_id=study_id)
 
 
@@ -147,6 +149,8 @@ async def page_publications(
 
 async def find_publication(connection: Connection, slug: str) -> Shown | None:
     """A publication of any study with its file."""
+    if not _may_be_kept(slug):
+        return None
     return await FIND.maybe(connection, slug=slug)
 
 
@@ -163,3 +167,8 @@ async def read_sizes(connection: Connection, study_id: int, releases: Sequence[U
 async def read_spending(connection: Connection, study_id: int) -> Spending:
     """What the privacy label of a study says of its costs."""
     return await READ_SPENDING.one(connection, study_id=study_id)
+
+
+def _may_be_kept(slug: str) -> bool:
+    """Whether text from an address can be one of the database: it keeps no NUL."""
+    return "\0" not in slug

@@ -1,6 +1,7 @@
 """`GET .../statistics/mean` reads the best combination of all that is published, and charges no one."""
 
 import asyncio
+import math
 from collections import Counter
 from typing import Any
 
@@ -266,12 +267,17 @@ async def test_where_it_is_secret_who_is_there_three_answers_are_read_as_a_narro
     stored = await service.call("GET", f"/v1/releases/{best['id']}", "analyse")
     assert stored.content == again.content
     assert (await mean(service, "?share=0.2"))["id"] == answers[-1]["id"]
-    # How many people there are is foretold by the newest answer alone.
+    # How many people there are is foretold by the newest answer that was paid for alone, and where their mean
+    # is by what was published last.
     later = await ask(service, share=0.2)
     _, second, third = answers
-    assert later["predicted_error"] * third["noisy_count"] == pytest.approx(
-        third["predicted_error"] * second["noisy_count"]
-    )
+
+    def foretold(size: dict[str, Any], mean: dict[str, Any]) -> float:
+        place = mean["estimate"] / 120
+        return math.hypot(place, 1 - place) / float(size["noisy_count"])
+
+    predicted = later["predicted_error"] / third["predicted_error"]
+    assert predicted == pytest.approx(foretold(third, best) / foretold(second, second))
     report = await service.api.services.ledger.audit()
     assert not report.findings
 

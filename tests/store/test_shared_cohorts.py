@@ -22,6 +22,7 @@ SMALL = Ask(share=MICRO // 20)
 NOISY = {
     "id",
     "estimate",
+    "anytime",
     "interval",
     "population_interval",
     "variance",

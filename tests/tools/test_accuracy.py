@@ -42,8 +42,8 @@ def test_a_baseline_that_is_known_does_not_widen_the_interval() -> None:
 def test_equal_offers_leave_nothing_but_noise_in_hindsight() -> None:
     """With one epsilon the best least weight is at most that one, and the half-width that of two sums."""
     crowd = accuracy.Crowd(
-        slug="even", lower=0, upper=100, epsilons=np.full(500, 10.0), values=np.full(500, 50.0)
+        slug="even", lower=0, upper=100, epsilons=np.full(500, 4.0), values=np.full(500, 50.0)
     )
     found = accuracy.best_half_width(crowd, 1.0, lambda _: [0.5], accuracy.of_mean)
-    weight = accuracy.SHARE / 1_000_000 * 500 * 10
+    weight = accuracy.SHARE / 1_000_000 * 500 * 4
     assert found == pytest.approx(accuracy.of_mean(0.5) / weight)
