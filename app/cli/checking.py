@@ -29,7 +29,7 @@ class FileCheck:
     """How a file would be read, and what would be refused of it.
 
     Attributes:
-        file: It, by the proposed reading.
+        file: The file by the proposed reading.
         options: The proposed reading: arguments of `RecordFile`.
         ranges: By column of numbers: the least and the largest of the file.
         faulty: How many rows would be refused.
@@ -123,8 +123,9 @@ def _check(
             least, largest = ranges.get(name, (inf, -inf))
             ranges[name] = min(least, value), max(largest, value)
         if refusal is None and record is not None:
-            first, same = known.setdefault(str(record.subject), (number, _meant(record, epsilon, trust)))
-            if same != _meant(record, epsilon, trust):
+            meant = _meant(record, epsilon, trust)
+            first, same = known.setdefault(str(record.subject), (number, meant))
+            if same != meant:
                 refusal = InvalidRequest("subject", f"has another contribution in row {first}")
         if refusal is None:
             continue

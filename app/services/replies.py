@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Self
@@ -13,6 +13,7 @@ import structlog
 
 from app.core.clock import Clock
 from app.core.errors import IdempotencyKeyReused, InternalFault
+from app.services.background import running
 from app.services.subjects import SubjectKey
 from app.store import journal
 from app.store.database import Connection, Database
@@ -146,13 +147,8 @@ class Replies:
     @asynccontextmanager
     async def purged(self) -> AsyncIterator[None]:
         """While this is open, replies that have expired are deleted: soon after the start, and every hour."""
-        task = asyncio.create_task(self._purge_for_ever())
-        try:
+        async with running(self._purge_for_ever()):
             yield
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
 
     async def _purge_for_ever(self) -> None:
         await asyncio.sleep(FIRST_PURGE_SECONDS)

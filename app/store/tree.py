@@ -48,7 +48,10 @@ READ_CHAINED = Sql.of(Chained)("""
 
 FORGET = Sql("DELETE FROM tree_node")
 
-FORGET_KEY = Sql("DELETE FROM installation WHERE key = 'tree_key'")
+KEY_FACT = "tree_key"
+"""Name of the fact that hides links in the tree."""
+
+FORGET_KEY = Sql("DELETE FROM installation WHERE key = :key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +100,7 @@ async def read_chained(connection: Connection, *, after: int, limit: int, most: 
 async def forget(connection: Connection) -> None:
     """Begin another tree, under another key, when something is published next."""
     await FORGET.run(connection)
-    await FORGET_KEY.run(connection)
+    await FORGET_KEY.run(connection, key=KEY_FACT)
 
 
 async def claim_signer(connection: Connection, key: bytes, at: datetime) -> None:

@@ -14,6 +14,7 @@ import structlog
 from app.core.errors import InvalidRequest
 from app.core.webhook import Delivery
 from app.services.admin.webhooks import Webhooks
+from app.services.background import running
 
 WATCH_SECONDS = 0.5
 AT_ONCE = 50
@@ -146,42 +147,44 @@ class Teller:
     def __init__(self, webhooks: Webhooks, *, private: bool) -> None:
         self._webhooks = webhooks
         self._private = private
+        self._trusted: ssl.SSLContext | None = None
         self._log = structlog.get_logger("dither.webhooks")
 
     @asynccontextmanager
     async def telling(self) -> AsyncIterator[None]:
-        """While this is open, webhooks learns."""
-        task = asyncio.create_task(self._tell_for_ever())
-        try:
+        """While this is open, what is due is sent."""
+        async with running(self._tell_for_ever()):
             yield
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
 
     async def _tell_for_ever(self) -> None:
-        context = await asyncio.to_thread(ssl.create_default_context)
         failing = False
-        async with httpcore.AsyncConnectionPool(
-            ssl_context=context, max_keepalive_connections=0, network_backend=Guarded(private=self._private)
-        ) as pool:
-            while True:
-                try:
-                    told = await self.tell(pool)
-                    failing = False
-                except Exception:
-                    # Of a database that is down for an hour one line, not thousands.
-                    told = 0
-                    if not failing:
-                        self._log.warning("webhooks_not_told", exc_info=True)
-                    failing = True
-                if told < AT_ONCE:
-                    await asyncio.sleep(WATCH_SECONDS)
+        while True:
+            try:
+                told = await self._tell()
+                failing = False
+            except Exception:
+                # Of a database that is down for an hour one line, not thousands.
+                told = 0
+                if not failing:
+                    self._log.warning("webhooks_not_told", exc_info=True)
+                failing = True
+            if told < AT_ONCE:
+                await asyncio.sleep(WATCH_SECONDS)
 
-    async def tell(self, pool: httpcore.AsyncConnectionPool) -> int:
+    async def _tell(self) -> int:
         """Try everything that is due, at most `AT_ONCE` events; returns how many were tried."""
         due = await self._webhooks.claim(AT_ONCE)
-        await asyncio.gather(*(self._try(pool, delivery) for delivery in due))
+        if not due:
+            return 0
+        if self._trusted is None:
+            # It takes as long as all else of a start: a service without webhooks does without.
+            self._trusted = await asyncio.to_thread(ssl.create_default_context)
+        async with httpcore.AsyncConnectionPool(
+            ssl_context=self._trusted,
+            max_keepalive_connections=0,
+            network_backend=Guarded(private=self._private),
+        ) as pool:
+            await asyncio.gather(*(self._try(pool, delivery) for delivery in due))
         return len(due)
 
     async def _try(self, pool: httpcore.AsyncConnectionPool, delivery: Delivery) -> None:

@@ -40,9 +40,6 @@ from app.store.database import Connection, Database
 from app.store.publications import Answer
 from app.store.tree import Chained
 
-TREE_KEY = "tree_key"
-"""Name of the fact that hides links in the tree."""
-
 LEAVES_AT_ONCE = 500
 
 READ_AT_ONCE = 16 * 2**20
@@ -73,7 +70,7 @@ class KnownKey:
     """A public key of this installation.
 
     Attributes:
-        key: It.
+        key: What checks its signatures.
         since: When something was first signed by it; None of one that signed nothing yet.
         current: Whether it is the one that signs now.
     """
@@ -151,9 +148,7 @@ class Publications:
         await self._prepare(study, changed(await self.get(study, slug)))
 
         async def body(connection: Connection) -> Publication:
-            found = await store.read_publication(connection, study.id, slug, held=True)
-            if found is None:
-                raise NotFound(NO_PUBLICATION)
+            found = await _found(connection, study, slug, held=True)
             if found.withdrawn_at is not None:
                 raise Conflict("this publication was withdrawn, for good: make another one")
             publication = changed(found)
@@ -173,9 +168,7 @@ class Publications:
         now = self._clock.now()
 
         async def body(connection: Connection) -> None:
-            found = await store.read_publication(connection, study.id, slug, held=True)
-            if found is None:
-                raise NotFound(NO_PUBLICATION)
+            found = await _found(connection, study, slug, held=True)
             if found.withdrawn_at is None:
                 await store.withdraw_publication(connection, slug, principal.token_id, now)
                 await self._note(connection, found, principal, "publication.withdraw", now)
@@ -188,12 +181,7 @@ class Publications:
         Raises:
             NotFound: there is none.
         """
-        found = await self._database.run_tx(
-            "publication.read", lambda c: store.read_publication(c, study.id, slug)
-        )
-        if found is None:
-            raise NotFound(NO_PUBLICATION)
-        return found
+        return await self._database.run_tx("publication.read", lambda c: _found(c, study, slug))
 
     async def page(self, study: Study, limit: int, cursor: str | None) -> Page[Publication]:
         """The publications of a study by their slugs."""
@@ -269,7 +257,7 @@ class Publications:
 
     async def _tree_key(self, connection: Connection) -> bytes:
         """The key that hides links; a transaction that has it has the tree until it ends."""
-        return await journal.claim_fact(connection, TREE_KEY, new_secret().encode())
+        return await journal.claim_fact(connection, tree.KEY_FACT, new_secret().encode())
 
     async def _file(self, connection: Connection, study: Study, publication: Publication) -> bytes:
         """The file of a publication, signed over the tree as it is."""
@@ -313,6 +301,13 @@ class Publications:
                 "expires_at": None if expires is None else expires.isoformat(),
             },
         )
+
+
+async def _found(connection: Connection, study: Study, slug: str, *, held: bool = False) -> Publication:
+    found = await store.read_publication(connection, study.id, slug, held=held)
+    if found is None:
+        raise NotFound(NO_PUBLICATION)
+    return found
 
 
 def _answer(body: bytes) -> Mapping[str, Any]:

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import structlog
 
 from app.core.clock import Clock
+from app.services.background import running
 from app.services.sessions.round_closer import RoundCloser
 from app.services.sessions.session_cache import SessionCache
 from app.store import sessions as store
@@ -46,13 +47,10 @@ class SessionWatch:
         Every process does it: closing is safe to try at once, and the next process goes on with what a
         process that died left open.
         """
-        task = asyncio.create_task(self._watch())
         try:
-            yield
+            async with running(self._watch()):
+                yield
         finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
             await self._closer.stop()
 
     async def _watch(self) -> None:

@@ -32,7 +32,7 @@ class PricedPlan(ABC):
 
     @property
     def most_in_all(self) -> int:
-        """The same: it sharpens no other answer."""
+        """The largest charge to a person, which is all that they pay: it sharpens no other answer."""
         return self.most
 
     @property

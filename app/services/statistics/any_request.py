@@ -293,7 +293,7 @@ class AnySituation(ABC, Generic[Asked]):
         return request.told(now.among(request, cohorts).made(request))
 
     def among(self, request: Asked, cohorts: Sequence[Cohort]) -> Self:
-        """The same for other people."""
+        """What an answer about other people is planned from."""
         return replace(self, cohorts=cohorts)
 
 

@@ -214,7 +214,7 @@ class Situation(AnySituation[ReleaseRequest]):
         return Alone(estimator=estimator, question=question, plan=plan, crowd=self.people)
 
     def among(self, request: ReleaseRequest, cohorts: Sequence[Cohort]) -> Self:
-        """The same for other people."""
+        """What an answer about other people is planned from."""
         definition, resolved = request.study.definition, request.question
         people = Crowd.of(definition, cohorts, resolved)
         asked = resolved.question(definition, people=people.people if request.compares else None)
