@@ -18,8 +18,8 @@ from app.services.statistics.by_label import plan_by
 from app.services.statistics.piece_noise import LaplaceNoise
 from app.services.statistics.questions import Ask, resolve
 from app.services.statistics.reading import Reading
+from app.services.statistics.readings import read_off
 from app.services.statistics.steps import plan_step, take
-from app.web.read_off import read_off
 from dither_research.histories import STUDY, cohort_of
 
 ASKED = replace(STUDY, upper=Decimal(100), attributes=Attributes.of({"age": ["-39", "40-"]}))

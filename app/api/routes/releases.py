@@ -11,6 +11,7 @@ from app.core.errors import NotFound
 from app.core.principal import Role
 from app.core.release import StoredRelease
 from app.services.shapes.shape_questions import SHAPES
+from app.services.shapes.shown import shown_off
 from app.services.statistics.reading import READ, Reading
 from app.services.work import run
 from app.web import documents_out, idempotency, question_params
@@ -26,7 +27,7 @@ from app.web.documents.release import (
     with_charges,
     with_field,
 )
-from app.web.documents.shape import Shape, shown_off
+from app.web.documents.shape import Shape
 from app.web.request import JSON, ApiRequest, stored, uuid_of
 
 SHOWN = ReleaseWithChargesOut | ClusterReleaseOut | Shape

@@ -19,6 +19,7 @@ from app.dashboard.routing import BOTH, PageRoute
 from app.estimators.interface import NotApplicable
 from app.services.statistics.questions import MEAN
 from app.services.statistics.reading import READ, Reading
+from app.services.statistics.readings import read_off
 from app.services.work import run
 from app.web import question_params
 from app.web.documents.release import ChargeOut, ReleaseOut
@@ -30,7 +31,6 @@ from app.web.documents.shape import (
     published,
 )
 from app.web.documents.study_out import StudyOut
-from app.web.read_off import read_off
 from app.web.request import uuid_of
 
 LABELS = 20

@@ -12,11 +12,11 @@ from app.core.errors import SaysNothing
 from app.core.numbers import headline, margin
 from app.core.study import StudyDefinition, StudyState, assumption
 from app.estimators.interface import NoContributions, NotApplicable
+from app.services.shapes.shown import shown_off
 from app.services.statistics.drafting import Newcomers, Planned, PlannedEstimator
 from app.services.statistics.questions import SD, VARIANCE
 from app.services.statistics.reading import Reading
 from app.web.documents.release import IntervalOut
-from app.web.documents.shape import shown_off
 from app.web.documents.types import EpsilonOut, Mu2Out, ShareOut, TiltOut, WireOut
 
 

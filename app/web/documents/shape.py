@@ -9,20 +9,16 @@ from uuid import UUID
 from pydantic import Field
 
 from app.core.session import SessionProtocol
-from app.core.study import Relation, StudyDefinition
+from app.core.study import Relation
 from app.services.shapes.shape_questions import (
     COORDINATES,
     COUNT,
     COVARIANCE,
     DESCRIBE,
-    DISTRIBUTION,
-    FOUND_RANGE,
     HISTOGRAM,
     QUANTILE,
     SHARES,
-    of_shape,
 )
-from app.services.statistics.reading import Reading
 from app.web.documents.release import (
     AnswerOut,
     ChargeOut,
@@ -34,7 +30,6 @@ from app.web.documents.release import (
     StatisticOut,
 )
 from app.web.documents.types import WireOut
-from app.web.read_off import of_coordinates, read_off
 
 OfLabel = TypeVar("OfLabel", bound=LabelOut)
 
@@ -315,29 +310,3 @@ def published(body: bytes) -> Published:
 def published_of(document: Mapping[str, Any]) -> Published:
     """The same of a document that was read."""
     return _MODELS.get(document["estimator"], ReleaseOut).model_validate(document)
-
-
-def shape_off(body: bytes, reading: Reading, study: StudyDefinition) -> bytes:
-    """A release as the answer to a statistic that is read off it. Free: post-processing.
-
-    Raises:
-        NotApplicable: it says nothing of what is asked.
-    """
-    document: dict[str, Any] = json.loads(body)
-    if document["estimator"] == FOUND_RANGE:
-        return read_off(body, reading, study)
-    statistic = reading.statistic
-    if statistic == document["statistic"]:
-        return body
-    if "coordinates" in document:
-        document = of_coordinates(document, statistic)
-    if statistic == DISTRIBUTION:
-        for answer in (document, *document.get("groups", ())):
-            answer["bins"] = answer.pop("cumulative")
-    return json.dumps(document | {"statistic": statistic}, separators=(",", ":")).encode()
-
-
-def shown_off(body: bytes, reading: Reading, study: StudyDefinition) -> bytes:
-    """A release of any kind as the answer to what is read off it, see `read_off` and `shape_off`."""
-    read = shape_off if of_shape(study, reading.ask) else read_off
-    return read(body, reading, study)

@@ -14,8 +14,8 @@ from app.services.statistics import planned_errors
 from app.services.statistics.by_label import plan_by
 from app.services.statistics.questions import Ask, resolve
 from app.services.statistics.reading import Reading
+from app.services.statistics.readings import read_off
 from app.services.statistics.steps import take
-from app.web.read_off import read_off
 from dither_research import histories
 from dither_research.histories import cohort_of
 

@@ -1,0 +1,39 @@
+"""What an analyst sees of a release of any kind, by what was asked. Free: it is all published."""
+
+import json
+from typing import Any
+
+from app.core.study import StudyDefinition
+from app.services.shapes.shape_questions import DISTRIBUTION, FOUND_RANGE, of_shape
+from app.services.statistics.reading import Reading
+from app.services.statistics.readings import of_coordinates, read_off
+
+
+def shown_off(body: bytes, reading: Reading, study: StudyDefinition) -> bytes:
+    """A release of any kind as the answer to what is read off it. Free: post-processing.
+
+    Raises:
+        NotApplicable: it says nothing of what is asked.
+    """
+    read = _shape_off if of_shape(study, reading.ask) else read_off
+    return read(body, reading, study)
+
+
+def _shape_off(body: bytes, reading: Reading, study: StudyDefinition) -> bytes:
+    """A release as the answer to a statistic that is read off it. Free: post-processing.
+
+    Raises:
+        NotApplicable: it says nothing of what is asked.
+    """
+    document: dict[str, Any] = json.loads(body)
+    if document["estimator"] == FOUND_RANGE:
+        return read_off(body, reading, study)
+    statistic = reading.statistic
+    if statistic == document["statistic"]:
+        return body
+    if "coordinates" in document:
+        document = of_coordinates(document, statistic)
+    if statistic == DISTRIBUTION:
+        for answer in (document, *document.get("groups", ())):
+            answer["bins"] = answer.pop("cumulative")
+    return json.dumps(document | {"statistic": statistic}, separators=(",", ":")).encode()
