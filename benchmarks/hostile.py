@@ -45,10 +45,12 @@ WARM_UP = 2.0
 CALM_AGAIN = 5.0
 """Seconds after an attack from which on releases are to be as quick as before it."""
 
-STUDY, OTHER, LABELED = "age", "hostile", "labeled"
+STUDY, OTHER, LABELED, RELEASED = "age", "hostile", "labeled", "released"
+"""Contributed to by others, attacked, planned for, and asked. Who is in the last one stays the same: how long
+its releases take does not depend on how much was stored meanwhile."""
 
 LABELS, PEOPLE, EPSILONS = 1_000, 20_000, 6
-"""Of the study that is planned for."""
+"""Of the studies that are planned for and asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +225,10 @@ def run(*, quick: bool) -> list[Ratio]:
     with installation() as here:
         for slug in (STUDY, OTHER):
             here.create_study(definition(slug))
+        people = PEOPLE // 10 if quick else PEOPLE
         labeled = here.create_study(definition(LABELED, labels=LABELS))
-        asyncio.run(fill(here.url, {labeled: PEOPLE // 10 if quick else PEOPLE}, EPSILONS, labels=LABELS))
+        asyncio.run(fill(here.url, {labeled: people}, EPSILONS, labels=LABELS))
+        asyncio.run(fill(here.url, {here.create_study(definition(RELEASED)): people}, EPSILONS))
         tokens = {role: here.token(role) for role in (Role.CONTRIBUTE, Role.ANALYSE)}
         prefixes = cycle(f"{number}" for number in range(10**6))
         for _ in range(rounds):
@@ -240,7 +244,7 @@ def run(*, quick: bool) -> list[Ratio]:
 
 
 def _fill(port: int, here: Installation, prefix: str) -> None:
-    """People to release something of; the first request also warms the service up."""
+    """People in the way of later ones; the first requests also warm the service up."""
     with Load(port, CONNECTIONS) as load:
         load.saturate(contribution_requests(STUDY, here.contribute, f"fill-{prefix}"), FILL).expect("201")
     _release(port, here)
@@ -268,7 +272,7 @@ def _release(port: int, here: Installation) -> float:
     )
     headers = {"Authorization": f"Bearer {here.analyse}", "Content-Type": "application/json"}
     started = time.perf_counter()
-    connection.request("POST", f"/v1/studies/{STUDY}/releases", body, headers)
+    connection.request("POST", f"/v1/studies/{RELEASED}/releases", body, headers)
     response = connection.getresponse()
     answer = response.read()
     took = time.perf_counter() - started
