@@ -130,6 +130,11 @@ class ApiRequest(Request):
             raise UnsupportedMediaType("The character set must be utf-8.")
         return media_type.strip().lower()
 
+    def wanted(self, *kinds: str) -> str | None:
+        """The first of these media types that the client names; None where it names none of them."""
+        named = (part.partition(";")[0].strip().lower() for part in (self.header(b"accept") or "").split(","))
+        return next((name for name in named if name in kinds), None)
+
     def refuse_other_encodings(self, *accepted: str) -> str:
         """The content encoding, where it is one of those accepted.
 

@@ -102,7 +102,7 @@ class Service:
         return str(slug)
 
     async def contribute(
-        self, study: str, subject: str, value: float | list[float] = 50, epsilon: float = 1, **more: Any
+        self, study: str, subject: str, value: float | list[float] | str = 50, epsilon: float = 1, **more: Any
     ) -> None:
         """Store a central contribution."""
         response = await self.call(

@@ -83,7 +83,7 @@ async def test_every_answer_is_a_row_and_every_group_bin_and_choice(readable: Se
     study = await labelled(readable)
     poll = await readable.study(lower=None, upper=None, choices=["red", "green"])
     for number in range(20):
-        await readable.contribute(poll, f"q{number}", ("red", "green")[number % 2])  # type: ignore[arg-type]
+        await readable.contribute(poll, f"q{number}", ("red", "green")[number % 2])
     place = await readable.study(dimension=2)
     for number in range(20):
         await readable.contribute(place, f"r{number}", [number, 50])

@@ -16,8 +16,9 @@ from app.web.documents.lists import Limit, PageOut, UuidCursor
 from app.web.documents.paths import IdPath, StudyPath
 from app.web.invitations import make, open_url, qr_code
 from app.web.request import ApiRequest, uuid_of
+from app.web.tables import CSV
 
-CSV, SVG = "text/csv", "image/svg+xml"
+SVG = "image/svg+xml"
 
 router = APIRouter(prefix="/v1/studies/{study}/invitations", tags=["invitations"], route_class=StrictRoute)
 
@@ -39,7 +40,7 @@ async def create_invitation(
     person: one who opens it twice can answer twice.
     """
     invitation, urls = await make(request, await request.study(study, fresh=True), document)
-    if _wants_csv(request):
+    if request.wanted(CSV):
         return Response(urls_csv(urls, document.subjects), status_code=201, media_type=CSV)
     return InvitationMadeOut(id=invitation.id, urls=urls)
 
@@ -89,9 +90,3 @@ async def revoke_invitation(request: ApiRequest, study: StudyPath, invitation: I
     found = await request.study(study)
     await request.api.services.invitations.revoke(found, uuid_of(invitation, "invitation"), request.principal)
     return Response(status_code=204)
-
-
-def _wants_csv(request: ApiRequest) -> bool:
-    """Whether CSV is asked for by name."""
-    kinds = (request.header(b"accept") or "").split(",")
-    return any(kind.partition(";")[0].strip().lower() == CSV for kind in kinds)

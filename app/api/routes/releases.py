@@ -28,7 +28,8 @@ from app.web.documents.release import (
     with_field,
 )
 from app.web.documents.shape import Shape
-from app.web.request import JSON, ApiRequest, stored, uuid_of
+from app.web.request import JSON, ApiRequest, uuid_of
+from app.web.tables import RESPONSES, answered
 
 SHOWN = ReleaseWithChargesOut | ClusterReleaseOut | Shape
 """Whatever a release may be, as it is shown."""
@@ -58,7 +59,7 @@ async def answer_plan(request: ApiRequest, study: str) -> Response:
 
 @router.get(
     "/studies/{study}/statistics/{statistic}",
-    responses={200: {"model": CurrentReleaseOut | Shape}},
+    responses={200: {"model": CurrentReleaseOut | Shape, "content": RESPONSES}},
     openapi_extra={
         CONFLICTS: True,
         OPEN_QUERY: True,
@@ -89,9 +90,9 @@ async def current_statistic(request: ApiRequest, study: StudyPath, statistic: St
     async with request.work():
         answer = await services.answering(found, reading.ask).current(found, reading.ask, asker=asker)
         body = await run(shown_off, answer.release.body, reading, found.definition)
-    if answer.new_contributions is not None:
-        body = with_field(body, "new_contributions", answer.new_contributions)
-    return stored(body)
+        if answer.new_contributions is not None:
+            body = with_field(body, "new_contributions", answer.new_contributions)
+        return await answered(request, [body], body)
 
 
 @router.post(
@@ -100,10 +101,12 @@ async def current_statistic(request: ApiRequest, study: StudyPath, statistic: St
     responses={
         200: {
             "model": ReleaseOut | Shape,
+            "content": RESPONSES,
             "description": "The answer that stands: all people have given this share",
         },
         201: {
             "model": ReleaseOut | Shape,
+            "content": RESPONSES,
             "description": "A new release, or the one of the first request",
         },
     },
@@ -140,13 +143,12 @@ async def make_release(request: ApiRequest, study: StudyPath) -> Response:
             found, reading.ask, key, asker=asker, allow_worse=allow_worse, fresh=fresh
         )
         body = await run(shown_off, release.body, reading, found.definition)
-    status = 200 if release.stands else 201
-    return stored(body, status)
+        return await answered(request, [body], body, 200 if release.stands else 201)
 
 
 @router.get(
     "/studies/{study}/releases",
-    responses={200: {"model": PageOut[SHOWN]}},
+    responses={200: {"model": PageOut[SHOWN], "content": RESPONSES}},
 )
 @allow(Role.ANALYSE, Role.ADMIN)
 async def list_releases(
@@ -157,10 +159,12 @@ async def list_releases(
     admin = request.principal.role is Role.ADMIN
     async with request.work():
         page = await request.api.services.releases.page(found, limit, cursor, charges=admin)
-        return stored(page_bytes(await _shown(request, page.items), page.next_cursor))
+        shown = await _shown(request, page.items)
+        link = None if page.next_cursor is None else f"?limit={limit}&cursor={page.next_cursor}"
+        return await answered(request, shown, page_bytes(shown, page.next_cursor), link=link)
 
 
-@router.get("/releases/{release}", responses={200: {"model": SHOWN}})
+@router.get("/releases/{release}", responses={200: {"model": SHOWN, "content": RESPONSES}})
 @allow(Role.ANALYSE, Role.ADMIN)
 async def read_release(request: ApiRequest, release: IdPath) -> Response:
     """One release."""
@@ -168,7 +172,7 @@ async def read_release(request: ApiRequest, release: IdPath) -> Response:
         found = await request.api.services.releases.get(uuid_of(release, "release"))
         request.refuse_other_studies(found.study)
         (shown,) = await _shown(request, [found])
-    return stored(shown)
+        return await answered(request, [shown], shown)
 
 
 async def _shown(request: ApiRequest, releases: Sequence[StoredRelease]) -> list[bytes]:

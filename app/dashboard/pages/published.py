@@ -1,8 +1,6 @@
 """What everyone may read: a publication as a page, in a frame, as JSON and as CSV. No token, no script."""
 
-import csv
-import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -28,12 +26,13 @@ from app.web.documents.shape import (
 )
 from app.web.problems import kind_of
 from app.web.rate import RateLimited
-from app.web.request import stored
+from app.web.request import JSON, stored
+from app.web.tables import CSV, rows_of, written
 
 ROWS = 50
 """Labels, bins, choices or coordinates of an answer on the page; the files have all of them."""
 
-CSV, JSON, HTML = "text/csv", "application/json", "text/html"
+HTML = "text/html"
 
 FRAMES = "dither.frames"
 """Key of the ASGI scope: the origins whose pages may frame the response."""
@@ -84,7 +83,7 @@ class PublishedRoute(PageRoute):
 
 async def show(request: PageRequest) -> Response:
     """A publication: a page for people, and for programs JSON or CSV, by the address or by `Accept`."""
-    slug, kind = request.path_params["slug"], _wanted(request.header(b"accept") or "")
+    slug, kind = request.path_params["slug"], request.wanted(HTML, JSON, CSV)
     for ending, named in ((".json", JSON), (".csv", CSV)):
         if slug.endswith(ending):
             slug, kind = slug.removesuffix(ending), named
@@ -153,74 +152,8 @@ def _plots(answer: Published) -> dict[str, Any]:
 
 def table(file: bytes) -> str:
     """The answers of a file as CSV: a row for each number that has an interval."""
-    lines = io.StringIO()
-    writer = csv.writer(lines, lineterminator="\r\n")
-    writer.writerow(COLUMNS)
-    for one in decode_foreign(file, len(file))["answers"]:
-        answer = one["answer"]
-        about = [answer["id"], answer["study"], answer["statistic"], answer.get("measure") or ""]
-        for of, numbers in _numbers(answer, ()):
-            interval = numbers["interval"]
-            estimate = numbers.get("estimate", numbers.get("share"))
-            writer.writerow(
-                [
-                    *about,
-                    _cell("; ".join(of)),
-                    estimate,
-                    interval["lower"],
-                    interval["upper"],
-                    interval["level"],
-                    numbers.get("people", ""),
-                ]
-            )
-    return lines.getvalue()
-
-
-def _numbers(value: object, of: Sequence[str]) -> Iterator[tuple[Sequence[str], Mapping[str, Any]]]:
-    """Every number with an interval in an answer, the whole before its parts, and of what it is."""
-    if isinstance(value, list):
-        for one in value:
-            yield from _numbers(one, of)
-        return
-    if not isinstance(value, dict):
-        return
-    of = (*of, *_named(value))
-    if value.get("interval") and (value.get("estimate", value.get("share")) is not None):
-        yield of, value
-    for name, part in value.items():
-        if isinstance(part, list):
-            yield from _numbers(part, (*of, "below") if name == "cumulative" else of)
-        elif isinstance(part, dict) and name not in ("parameters", "where", "interval"):
-            yield from _numbers(part, (*of, name))
-
-
-def _named(value: Mapping[str, Any]) -> tuple[str, ...]:
-    """Which one of its list a part of an answer is."""
-    where = value.get("where") or {}
-    named = [f"{name}={label}" for name, label in where.items()]
-    if "choice" in value:
-        named.append(str(value["choice"]))
-    if "coordinate" in value:
-        named.append(f"coordinate {value['coordinate']}")
-    if "q" in value:
-        named.append(f"quantile {value['q']}")
-    if "share" in value and "lower" in value:
-        named.append(f"{value['lower']} to {value['upper']}")
-    return tuple(named)
-
-
-def _cell(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
-
-
-def _wanted(accept: str) -> str:
-    """What a client asks for by name, the first of the three; a page otherwise."""
-    for part in accept.split(","):
-        kind = part.partition(";")[0].strip().lower()
-        if kind in (HTML, JSON, CSV):
-            return kind
-    return HTML
+    answers = decode_foreign(file, len(file))["answers"]
+    return written(COLUMNS, (row for one in answers for row in rows_of(one["answer"])))
 
 
 ROUTES = (
