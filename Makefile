@@ -69,7 +69,8 @@ lock: ## renew the lock files from pyproject.toml (needs uv: pip install uv)
 # What diffprivlib 0.6.6 imports of scikit-learn, later versions do not have.
 	printf 'diffprivlib\nscikit-learn<1.7\n' | $(COMPILE) -o requirements-peers.lock -
 
-sdk: setup ## make the SDK's synchronous methods from the asynchronous ones (client/dither/_async)
+sdk: setup ## make the SDK's models from the OpenAPI document, and its synchronous methods from the asynchronous ones
+	$(BIN)/python client/models.py
 	$(BIN)/python client/unasync.py
 
 format: setup ## sort imports and format the code

@@ -10,21 +10,54 @@ drawn twice, and `max_epsilon` is a limit that no service can raise.
 0.5
 """
 
-from dither._admin_models import (
+from dither._answers import (
+    Bin,
+    ChoiceShare,
+    Coordinate,
+    Count,
+    ExpectedRange,
+    ExpectedValues,
+    FoundRange,
+    Interval,
+    LabelAnswer,
+    Newcomers,
+    Plan,
+    PlannedEstimator,
+    PlannedRefusal,
+    Quartile,
+    Release,
+    SearchesPart,
+    Spread,
+    Standing,
+    Statistic,
+)
+from dither._base import __version__
+from dither._client import AsyncClient, Client
+from dither._documents import (
     Account,
+    Amounts,
+    Bounds,
+    Budget,
+    Contribution,
+    EpsilonRange,
+    GaussianAmounts,
     Invitation,
+    Measure,
     NewInvitation,
     NewToken,
     NewWebhook,
+    Promise,
     Publication,
     Quota,
     Raise,
+    Session,
+    SessionSpending,
+    Study,
+    StudySpending,
     Token,
     TokenUsage,
     Webhook,
 )
-from dither._base import __version__
-from dither._client import AsyncClient, Client
 from dither._errors import (
     AlreadyContributed,
     ConnectionFailed,
@@ -53,45 +86,16 @@ from dither._errors import (
 from dither._files import RecordFile
 from dither._flow import Retry
 from dither._models import (
-    Amounts,
     BatchProgress,
     BatchResult,
-    Bin,
-    Budget,
-    ChoiceShare,
-    Contribution,
-    Coordinate,
-    Count,
     DeviceLedger,
-    EpsilonRange,
-    FoundRange,
-    GaussianAmounts,
-    Interval,
-    LabelAnswer,
     LedgerEntry,
-    Measure,
-    Promise,
-    Quartile,
+    Participation,
     Record,
     RecordResult,
-    Release,
-    SearchesPart,
-    Spread,
-    Statistic,
-    Study,
-    StudySpending,
+    SessionEntry,
 )
 from dither._operations import check_records
-from dither._plan_models import (
-    ExpectedRange,
-    ExpectedValues,
-    Newcomers,
-    Plan,
-    PlannedEstimator,
-    PlannedRefusal,
-    Standing,
-)
-from dither._session_models import Bounds, Participation, Session, SessionEntry, SessionSpending
 from dither._stores import Store
 from dither._tables import save_table, to_dataframe
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
+from dither._documents import Study
 from dither._errors import (
     AlreadyContributed,
     DeviceRefusal,
@@ -19,7 +20,7 @@ from dither._errors import (
     StudyChanged,
 )
 from dither._ledger import Entry, Ledger, Transaction
-from dither._models import DeviceLedger, EntryState, Study
+from dither._models import DeviceLedger, EntryState
 from dither._orders import Order, study_terms
 from dither._participants import Participants
 from dither._sessions import Terms

@@ -21,8 +21,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from dither._documents import Trust
 from dither._errors import LedgerError
-from dither._models import DeviceLedger, EntryState, LedgerEntry, Trust
+from dither._models import DeviceLedger, EntryState, LedgerEntry
 from dither._session_ledger import SCHEMA as SESSION_SCHEMA
 from dither._session_ledger import SessionRows
 from dither.device.numbers import epsilon_decimal

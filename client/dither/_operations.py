@@ -9,6 +9,7 @@ from typing import Any, Literal, SupportsIndex, cast
 from dither import _parse as parse
 from dither._calls import JSON, Calls, check_progress, quoted, study_path
 from dither._device import Prepared, Purpose, Spending
+from dither._documents import Budget, Contribution, Study, Trust
 from dither._errors import (
     DeviceRefusal,
     DitherError,
@@ -18,17 +19,7 @@ from dither._errors import (
     ProblemError,
 )
 from dither._flow import Flow, Reply, Request, Retry, exchange, work
-from dither._models import (
-    BatchProgress,
-    BatchResult,
-    Budget,
-    Contribution,
-    DeviceLedger,
-    Record,
-    RecordResult,
-    Study,
-    Trust,
-)
+from dither._models import BatchProgress, BatchResult, DeviceLedger, Record, RecordResult
 from dither._orders import Order, check_study, make_order, subject_text
 from dither._participation import SessionOperations
 from dither._rows import Named, Row, read_rows

@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import SupportsIndex, cast
 
 from dither._calls import mapped
+from dither._documents import Measure, Study, Trust
 from dither._errors import Faults, InvalidRequest, StudyUnsound, UnsupportedMechanism
-from dither._models import Measure, Study, Trust
 from dither.device.choices import ChoiceRandomizer, choice_points
 from dither.device.gaussian import micro_mu2, pure_epsilon
 from dither.device.numbers import (

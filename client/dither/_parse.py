@@ -3,8 +3,9 @@
 from decimal import Decimal
 from typing import Literal
 
+from dither._documents import Contribution
 from dither._errors import FieldProblem, NoGain, ProblemError, ResponseError, SaysNothing
-from dither._models import Contribution, RecordResult
+from dither._models import RecordResult
 from dither._wire import build, decode
 from dither.device.numbers import epsilon_cost
 

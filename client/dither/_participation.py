@@ -5,11 +5,12 @@ from functools import lru_cache
 from typing import TypeVar
 
 from dither._calls import JSON, Calls, check_progress, session_path
+from dither._documents import Session
 from dither._errors import DirectoryRequired, ProblemError
 from dither._flow import Flow, Request, Retry, Sleep, exchange, work
+from dither._models import Participation
 from dither._participants import Participants, Standing
 from dither._session_ledger import AnswerState
-from dither._session_models import Participation, Session
 from dither._sessions import Person, Question, RoundReply, Terms, make_person, read_question, read_terms
 from dither._stores import Remembering
 from dither._wire import Document, Parameter, build, decode, encode

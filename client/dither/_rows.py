@@ -8,8 +8,9 @@ from functools import partial
 from os import PathLike
 from typing import Any, cast
 
+from dither._documents import Measure, Study, Trust
 from dither._errors import Faults, InvalidRequest
-from dither._models import Measure, Record, Study, Trust
+from dither._models import Record
 from dither.device.table import (
     Decimals,
     Marks,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from dither._session_models import EnrolmentState, SessionEntry
+from dither._models import EnrolmentState, SessionEntry
 from dither.device.numbers import epsilon_decimal
 
 AnswerState = Literal["pending", "accepted", "late", "refused"]

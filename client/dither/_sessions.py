@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
+from dither._documents import Session, SessionState
 from dither._errors import InvalidRequest, SessionChanged, SessionUnsound, UnsupportedMechanism
 from dither._orders import grid_of, new_subject, on_grid
-from dither._session_models import Session, SessionState
 from dither.device.numbers import GRID_BITS, GRID_SIZE, Grid, Numeric, Value, epsilon_cost
 from dither.device.numbers import epsilon_limit as limit_of
 from dither.device.response import assigned_round

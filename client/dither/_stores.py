@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from dither._device import Device, Prepared, Purpose, Spending
+from dither._documents import Study
 from dither._errors import DeviceRefusal, DirectoryRequired, InvalidRequest, LedgerError
 from dither._ledger import Entry, Ledger, Transaction
-from dither._models import DeviceLedger, Study
+from dither._models import DeviceLedger
 from dither._orders import Order
 from dither._sessions import Terms
 

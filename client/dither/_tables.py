@@ -16,7 +16,6 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from dither._answer_models import spread_in_words
 from dither._errors import InvalidRequest
 
 Row = dict[str, object]
@@ -133,6 +132,57 @@ class Plotted(Shown):
         if study := self.raw.get("study"):
             ax.set_title(str(study))
         return ax
+
+
+class PlanTable(Plotted):
+    """A plan: a sentence, and one row an estimator."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return str(self.raw["in_words"])
+
+    def _repr_html_(self) -> str:
+        """The sentence above the table, for notebooks."""
+        return f"<p>{escape(str(self))}</p>{Plotted._repr_html_(self)}"
+
+    def _rows(self) -> list[Row]:
+        return [row for one in _objects(self.raw["estimators"]) for row in rows_of(one)]
+
+    def _drawn(self) -> tuple[str, list[Drawn]]:
+        rows = [(str(row["estimator"]), row.get("predicted_error")) for row in self._rows()]
+        return "predicted error", [
+            Drawn(name, float(of)) for name, of in rows if isinstance(of, int | Decimal)
+        ]
+
+
+class InWords:
+    """A variance or a standard deviation in words."""
+
+    __slots__ = ()
+
+    estimate: float
+    interval: Any
+
+    @property
+    def in_words(self) -> str:
+        """The estimate and its interval; "at most 3497" where the interval begins at 0: noise hides it.
+
+        >>> client.mean("commute").sd.in_words
+        '20.2 (15.9 to 24.1)'
+        """
+        return spread_in_words(self.estimate, self.interval.lower, self.interval.upper)
+
+
+def spread_in_words(estimate: float, lower: float, upper: float) -> str:
+    """A variance or a standard deviation in words: "at most" the upper end where the lower one is 0.
+
+    >>> spread_in_words(1200.0, 0.0, 3497.0)
+    'at most 3497'
+    """
+    if lower <= 0 < upper:
+        return f"at most {upper:.6g}"
+    return f"{estimate:.6g} ({lower:.6g} to {upper:.6g})"
 
 
 def rows_of(document: Mapping[str, object]) -> list[Row]:

@@ -9,7 +9,7 @@ import pytest
 import typer
 import typer.main
 from click import Command
-from dither import AsyncClient, Client, _admin_models, _models, _session_models
+from dither import AsyncClient, Client, _documents
 from pydantic import BaseModel
 
 from app.cli.http import range_end
@@ -91,15 +91,15 @@ def test_the_command_has_an_option_for_every_field_with_the_same_default(method:
 @pytest.mark.parametrize(
     ("literal", "choices"),
     [
-        (_admin_models.Role, Role),
-        (_admin_models.Relation, Relation),
-        (_admin_models.InvitationKind, InvitationKind),
-        (_admin_models.EventType, EventType),
-        (_models.Trust, Trust),
-        (_session_models.Protocol, SessionProtocol),
-        (_session_models.Mode, Mode),
-        (_session_models.Threshold, Threshold),
-        (_session_models.Depth, Depth),
+        (_documents.Role, Role),
+        (_documents.Relation, Relation),
+        (_documents.InvitationKind, InvitationKind),
+        (_documents.EventType, EventType),
+        (_documents.Trust, Trust),
+        (_documents.Protocol, SessionProtocol),
+        (_documents.Mode, Mode),
+        (_documents.Threshold, Threshold),
+        (_documents.Depth, Depth),
     ],
 )
 def test_the_sdk_names_every_choice(literal: Any, choices: type[StrEnum]) -> None:

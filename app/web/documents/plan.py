@@ -98,8 +98,8 @@ class PlannedOut(WireOut):
     summary: str
     chosen: bool = Field(description="Whether the question is answered with it; `auto` takes the first one.")
     predicted_error: float = Field(
-        description="Root mean square error of what is asked, about the dataset, which is all people with a "
-        "live contribution: in the data's unit, of a variance in its square, of a covariance in the product "
+        description="Root mean square error of what is asked, about the dataset, all people with a live "
+        "contribution: in the data's unit, of a variance in its square, of a covariance in the product "
         "of both units, of a count in people, of histograms, shares and quantiles as a part of all people. "
         "Of `variance` and `sd` for `expected_values`; of `describe` that of the mean."
     )

@@ -27,7 +27,7 @@ NoisyCount = Annotated[
 class IntervalOut(WireOut):
     """A confidence interval; `coverage` is exact, at_least, or worst_case (of independent values)."""
 
-    level: float
+    level: float = Field(description="How often it holds, as 0.95.")
     lower: float
     upper: float
     coverage: str
@@ -49,15 +49,15 @@ class StatisticOut(WireOut):
     """An estimate that is read off the same release, with its accuracy; it never costs anything more."""
 
     estimate: float = Field(
-        description="A variance or sd whose `interval` begins at 0 is hidden by noise: it is at most the "
-        "other end, and the estimate says little."
+        description="In the data's unit; squared of a variance. One whose `interval` begins at 0 is hidden "
+        "by noise: it is at most the other end, and the estimate says little."
     )
     standard_error: float = Field(description="Standard deviation of its noise, to first order.")
     predicted_error: float | None = Field(
         None, description="Root mean square error that the plan predicted; left out of former releases."
     )
-    interval: IntervalOut
-    population_interval: IntervalOut
+    interval: IntervalOut = Field(description="For the dataset: the people who contributed.")
+    population_interval: IntervalOut = Field(description="For the population that they were drawn from.")
 
 
 class FoundRangeOut(WireOut):
@@ -141,7 +141,7 @@ class GroupOut(LabelOut):
         None,
         description="The estimate drawn to that for all people, by as much as its error is more than the "
         "scatter of all labels: better for most small labels, if labels differ at random. Null with fewer "
-        "than three labels that have an answer; left out of statistics other than the mean.",
+        "than three labels that have an answer; left out of all but the mean.",
     )
     error: KnownErrorOut | None = Field(
         None,
@@ -174,7 +174,7 @@ class ReleaseOut(AnswerOut):
     asked: str = Field(
         description="The estimator that was asked for; `auto` leaves the choice to the service."
     )
-    parameters: dict[str, Any]
+    parameters: dict[str, Any] = Field(description="Of the question, and of how it was answered.")
     where: dict[str, str] | None = Field(
         None, description="The labels of the people whom it is about; left out where it is about all."
     )
@@ -192,14 +192,16 @@ class ReleaseOut(AnswerOut):
     between: dict[str, list[str]] | None = Field(
         None, description="Of a difference: the first label less the second; left out of other answers."
     )
-    estimate: float
-    standard_error: float
+    estimate: float = Field(description="What is asked, with noise, in its unit.")
+    standard_error: float = Field(description="Standard deviation of the noise in it.")
     predicted_error: float | None = Field(
-        description="Root mean square error of what is asked, in its unit, that the plan predicted. Null of "
-        "`variance`, `sd`, `difference` and `standardize` read off a release from before releases said so."
+        description="Root mean square error of what is asked that the plan predicted: in its unit, of the "
+        "share of a bin or a choice and of the rank of a quantile as a part of all people; of a description "
+        "that of the mean, of several coordinates that of each. Null of `variance`, `sd`, `difference` and "
+        "`standardize` read off a release from before releases said so."
     )
-    interval: IntervalOut
-    population_interval: IntervalOut
+    interval: IntervalOut = Field(description="For the dataset: the people who contributed.")
+    population_interval: IntervalOut = Field(description="For the population that they were drawn from.")
     anytime: IntervalOut | None = Field(
         None,
         description="As `interval`, which it holds, for all steps of the question at once: in 95 of 100 "
@@ -210,7 +212,7 @@ class ReleaseOut(AnswerOut):
         None,
         description="What both intervals assume of the people, by the question's tilt.",
     )
-    relation: Relation
+    relation: Relation = Field(description="What the guarantee compares.")
     share: float | None = Field(
         None,
         description="The part of each epsilon that the question has used in all; of an answer with "
@@ -270,8 +272,8 @@ class ReleaseOut(AnswerOut):
     )
     weights: list[float] | None = Field(
         None,
-        description="Where it is secret who is there, the answer is the mean of the people of all answers "
-        "that it combines, each counted with the weights of those that have them; they sum to 1.",
+        description="Where it is secret who is there: it is the mean of the people of all answers that it "
+        "combines, each counted with the weights of those that have them; they sum to 1.",
     )
     created_at: datetime
 
@@ -279,21 +281,22 @@ class ReleaseOut(AnswerOut):
 class CurrentReleaseOut(ReleaseOut):
     """The best answer to a question so far."""
 
-    new_contributions: bool | None = None
-    """Whether contributions came after it; left out where that is secret."""
+    new_contributions: bool | None = Field(
+        None, description="Whether contributions came after it; left out where that is secret."
+    )
 
 
 class ReleaseWithChargesOut(ReleaseOut):
     """A release; admins also see what it cost each cohort."""
 
-    charges: list[ChargeOut] | None = None
+    charges: list[ChargeOut] | None = Field(None, description="What it cost each cohort; for admins.")
 
 
 class ClusterReleaseOut(AnswerOut):
     """What a round of a K-means session published about central and public people."""
 
     parameters: dict[str, Any] = Field(description="The session, its round, and the centres it asked about.")
-    counts: list[float] = Field(description="People next to each centre, with noise.")
+    counts: list[float] = Field(description="Of K-means: people next to each centre, with noise.")
     sums: list[list[float]] = Field(
         description="For each centre the sum of their values about the middle of the range, with noise."
     )

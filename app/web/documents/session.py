@@ -77,16 +77,18 @@ class SessionOut(WireOut):
     id: str
     study: str
     protocol: SessionProtocol
-    mode: Mode | None = None
-    threshold: Threshold | None = None
-    dimension: int | None = None
-    clusters: int | None = None
+    mode: Mode | None = Field(
+        None, description="Whether a person answers every round, or one round with all of the epsilon."
+    )
+    threshold: Threshold | None = Field(None, description="From how many yes answers are believed.")
+    dimension: int | None = Field(None, description="Coordinates of a value.")
+    clusters: int | None = Field(None, description="Centres.")
     state: SessionState
     rounds: int
     round: int | None = Field(description="The open one; null once finished.")
     answers: int = Field(description="In the open round so far.")
     epsilon_per_answer: float
-    epsilon_total: float = Field(description="What taking part reserves.")
+    epsilon_total: float = Field(description="What taking part reserves, and can ever cost.")
     report_epsilon: float | None = Field(
         None, description="What the report beside a person's first answer costs, out of epsilon_total."
     )
@@ -95,22 +97,24 @@ class SessionOut(WireOut):
         description="What a round costs a person whose central contribution takes part; with Gaussian noise "
         "at the study's delta, where rounds add up in mu^2.",
     )
-    answers_per_person: int
-    participants: int | None
-    quantile: float | None = None
-    answers_per_round: int | None
-    round_seconds: float | None
-    deadline: datetime
+    answers_per_person: int = Field(description="Rounds in which a person answers, at most.")
+    participants: int | None = Field(description="How many people are expected.")
+    quantile: float | None = Field(None, description="The fraction that is looked for.")
+    answers_per_round: int | None = Field(description="How many close a round; null where none do.")
+    round_seconds: float | None = Field(description="After which a round closes; null where it does not.")
+    deadline: datetime = Field(description="When the session ends.")
     created_at: datetime
     finished_at: datetime | None
     lower: float = Field(description="Of the study's range.")
     upper: float
-    grid_bits: int
-    assignment_key: str | None = Field(None, description="Hexadecimal; for user_split only.")
-    path: list[StepOut] | list[ClusterStepOut]
+    grid_bits: int = Field(description="The range has 2^grid_bits steps.")
+    assignment_key: str | None = Field(
+        None, description="For user_split: from it a device computes its round; hexadecimal."
+    )
+    path: list[StepOut] | list[ClusterStepOut] = Field(description="The closed rounds.")
     centres: list[list[float]] | None = Field(None, description="As they stand, in the data's unit.")
     initial_centres: list[list[float]] | None = None
-    estimate: float | None = None
+    estimate: float | None = Field(None, description="In the data's unit.")
     interval: BoundsOut | None = None
     error: ErrorOut | None = None
 

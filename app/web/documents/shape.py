@@ -41,7 +41,7 @@ class _ShapeOut(AnswerOut):
     predicted_error: float | None = Field(
         description="Root mean square error that the plan predicted, as a part of all people: of the share "
         "of a bin or a choice, or of the rank of a quantile. Of a description it is that of the mean, in the "
-        "data's unit; of a count people."
+        "data's unit; of a count people; of a covariance in its unit."
     )
     relation: Relation
     share: float | None = Field(
@@ -114,7 +114,7 @@ class HistogramOfLabelOut(LabelOut):
 class HistogramReleaseOut(_ByLabelOut[HistogramOfLabelOut]):
     """The shares of people by bin; asked for a distribution, `bins` is what `cumulative` is here."""
 
-    bins: list[ShareOfBinOut]
+    bins: list[ShareOfBinOut] = Field(description="From the lowest one on.")
     cumulative: list[ShareOfBinOut] | None = Field(
         None, description="The bins up to and with each of them: never falling, the last one is 1."
     )
@@ -174,7 +174,9 @@ class QuantileReleaseOut(_ByLabelOut[QuantileOfLabelOut]):
     population_interval: IntervalOut | None = Field(
         None, description="For the quantile of the population; null before `estimator_version` 4."
     )
-    searches: SearchesOut | None = Field(None, description="Joined in, where there are any.")
+    searches: SearchesOut | None = Field(
+        None, description="Of a quantile: people who are joined in, where there are any."
+    )
 
 
 class CountOfLabelOut(LabelOut):
@@ -205,11 +207,11 @@ class CovarianceReleaseOut(_ByLabelOut[CovarianceOfLabelOut]):
     """The covariance of two of the numbers that people gave [one unit times the other]."""
 
     statistic: Literal["covariance"]
-    measures: list[str]
+    measures: list[str] = Field(description="Of a covariance: both numbers.")
     estimate: float
     interval: IntervalOut = Field(description="For the dataset.")
     population_interval: IntervalOut
-    means: list[float] = Field(description="The mean of each of them, off the same noisy sums.")
+    means: list[float] = Field(description="The mean of each of both, off the same noisy sums.")
     noisy_count: NoisyCount = None
 
 
@@ -244,7 +246,7 @@ class CoordinatesReleaseOut(_ByLabelOut[CoordinatesOfLabelOut]):
     """
 
     statistic: Literal["mean", "sum", "variance", "sd"]
-    coordinates: list[CoordinateOut] = Field(description="In the order of the value.")
+    coordinates: list[CoordinateOut] = Field(description="Of values of several, in their order.")
     noisy_count: NoisyCount = None
 
 
@@ -276,7 +278,7 @@ class DescriptionOfLabelOut(LabelOut):
 class DescriptionOut(_ByLabelOut[DescriptionOfLabelOut]):
     """Count, mean, standard deviation and quartiles, from one release; `predicted_error` is the mean's."""
 
-    count: CountOut
+    count: CountOut = Field(description="Of a description, with mean, sd and quartiles.")
     mean: StatisticOut
     sd: StatisticOut | None = Field(description="Null where nothing is known of it.")
     quartiles: list[QuartileOut] = Field(description="At 0.25, 0.5 and 0.75, ascending.")

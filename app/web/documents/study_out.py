@@ -12,7 +12,7 @@ from app.web.documents.types import DeltaOut, EpsilonOut, ShareOut, TiltOut, Wir
 
 
 class EpsilonRangeOut(WireOut):
-    """Admissible personal epsilons."""
+    """The least and the largest admissible personal epsilon."""
 
     min: EpsilonOut
     max: EpsilonOut
@@ -23,29 +23,38 @@ class StudyOut(WireOut):
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
 
-    slug: str
-    title: str
-    description: str
-    series: str | None
-    lower: float
-    upper: float
+    slug: str = Field(description="Its address.")
+    title: str = Field(description="The question, for people.")
+    description: str = Field(description="More about it.")
+    series: str | None = Field(description="The series that it belongs to; null without.")
+    lower: float = Field(description="Lower end of the range, in the data's unit.")
+    upper: float = Field(description="Upper end of the range.")
     step: float | None = Field(
         description="Values are kept to the nearest multiple of this above lower; null for choices, and for "
         "several measures, each of which has its own."
     )
-    relation: Relation
-    trust: list[Trust]
+    relation: Relation = Field(
+        description="What the guarantee compares: the number of people is public with replace_one, secret "
+        "with add_remove_one."
+    )
+    trust: list[Trust] = Field(description="Whom contributors may trust.")
     epsilon: EpsilonRangeOut
     epsilons: list[EpsilonOut] = Field(
         description="The only admissible personal epsilons, in their order; empty where all in the range are."
     )
-    default_share: ShareOut
-    tilt: TiltOut
-    noise: Currency
-    delta: DeltaOut
-    dimension: int
+    default_share: ShareOut = Field(
+        description="Part of each personal epsilon that a release uses by default."
+    )
+    tilt: TiltOut = Field(
+        description="How far the mean of those who ask for little privacy may differ from the others', as a "
+        "part of the range, for questions that do not say."
+    )
+    noise: Currency = Field(description="Of answers; privacy is counted in epsilon, or in mu^2.")
+    delta: DeltaOut = Field(description="At which epsilons hold with Gaussian noise; 0 with Laplace noise.")
+    dimension: int = Field(description="Coordinates of a value, each of them in the range; 1 for a number.")
     local_mechanism: LocalMechanism | Literal["choice"] = Field(
-        description="`choice` where there are choices: randomized response or unary encoding."
+        description="Randomizer for local reports; `choice` where there are choices: randomized response or "
+        "unary encoding."
     )
     attributes: dict[str, list[str]] = Field(description="Names and labels, in their order.")
     choices: list[str] = Field(
@@ -56,7 +65,9 @@ class StudyOut(WireOut):
         description="The numbers and choices that it asks each person for, in their order; lower and upper "
         "of a study of several are then 0 and 1. Empty where a person gives one value without another name."
     )
-    state: StudyState
+    state: StudyState = Field(
+        description="Open, closed to contributions, or, with stored answers only, archived or retired."
+    )
     created_at: datetime
 
     @model_validator(mode="before")

@@ -116,13 +116,15 @@ class TokenOut(WireOut):
     id: UUID
     name: str
     role: Role
-    studies: Annotated[list[str] | None, BeforeValidator(_in_order)]
+    studies: Annotated[list[str] | None, BeforeValidator(_in_order)] = Field(
+        description="Slugs it is limited to; null: all."
+    )
     subject: DigestOut | None = Field(description="Digest of the one person it acts for.")
-    expires_at: datetime | None
+    expires_at: datetime | None = Field(description="From then on it is refused; null: never.")
     revoked_at: datetime | None
     created_at: datetime
     last_used_on: date | None = Field(description="The last day (UTC) on which it was used.")
-    quota: QuotaOut | None
+    quota: QuotaOut | None = Field(description="What it may use of each study; null without a limit.")
     by_provider: bool = Field(description="Whether it stands for an identity of the OIDC provider.")
 
 

@@ -3,22 +3,6 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 
-from dither._admin_models import (
-    Account,
-    EventType,
-    Invitation,
-    InvitationKind,
-    NewInvitation,
-    NewToken,
-    NewWebhook,
-    Quota,
-    Raise,
-    Relation,
-    Role,
-    Token,
-    TokenUsage,
-    Webhook,
-)
 from dither._async.base import AsyncBase
 from dither._calls import (
     asked_for,
@@ -33,8 +17,26 @@ from dither._calls import (
     token_path,
     webhook_path,
 )
+from dither._documents import (
+    Account,
+    Budget,
+    EventType,
+    Invitation,
+    InvitationKind,
+    NewInvitation,
+    NewToken,
+    NewWebhook,
+    Quota,
+    Raise,
+    Relation,
+    Role,
+    Study,
+    Token,
+    TokenUsage,
+    Trust,
+    Webhook,
+)
 from dither._errors import InvalidRequest
-from dither._models import Budget, Study, Trust
 from dither._orders import subject_text
 from dither.device.numbers import Numeric
 

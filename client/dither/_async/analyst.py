@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 
-from dither._admin_models import Publication
+from dither._answers import Plan, Release
 from dither._async.base import AsyncBase
 from dither._calls import (
     Labels,
@@ -21,8 +21,7 @@ from dither._calls import (
     release_path,
     study_path,
 )
-from dither._models import Release, Study
-from dither._plan_models import Plan
+from dither._documents import Publication, Study
 from dither._wire import Parameter
 from dither.device.numbers import Numeric
 

@@ -5,15 +5,8 @@ from typing import Any
 
 from dither._async.base import AsyncBase
 from dither._base import DEFAULT_CHUNK
-from dither._models import (
-    BatchProgress,
-    BatchResult,
-    Budget,
-    Contribution,
-    DeviceLedger,
-    Study,
-    Trust,
-)
+from dither._documents import Budget, Contribution, Study, Trust
+from dither._models import BatchProgress, BatchResult, DeviceLedger
 from dither.device.numbers import Numeric, Value
 from dither.device.table import Decimals
 

@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from dither._admin_models import Publication
+from dither._answers import Plan, Release
 from dither._calls import (
     Labels,
     Shares,
@@ -21,8 +21,7 @@ from dither._calls import (
     release_path,
     study_path,
 )
-from dither._models import Release, Study
-from dither._plan_models import Plan
+from dither._documents import Publication, Study
 from dither._sync.base import Base
 from dither._wire import Parameter
 from dither.device.numbers import Numeric

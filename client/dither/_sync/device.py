@@ -5,15 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dither._base import DEFAULT_CHUNK
-from dither._models import (
-    BatchProgress,
-    BatchResult,
-    Budget,
-    Contribution,
-    DeviceLedger,
-    Study,
-    Trust,
-)
+from dither._documents import Budget, Contribution, Study, Trust
+from dither._models import BatchProgress, BatchResult, DeviceLedger
 from dither._sync.base import Base
 from dither.device.numbers import Numeric, Value
 from dither.device.table import Decimals

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from dither._calls import exact, exact_points, given, key_or_new, session_path, study_path
-from dither._session_models import Depth, Mode, Participation, Protocol, Session, Threshold
+from dither._documents import Depth, Mode, Protocol, Session, Threshold
+from dither._models import Participation
 from dither._sync.base import Base
 from dither.device.numbers import Numeric, Value
 

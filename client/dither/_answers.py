@@ -1,0 +1,544 @@
+# Made by client/models.py from the OpenAPI document. Do not edit.
+"""What the SDK gives back of answers and plans."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+
+from dither._tables import InWords, PlanTable, Plotted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """A confidence interval; `coverage` is exact, at_least, or worst_case (of independent values).
+
+    Attributes:
+        level: How often it holds, as 0.95.
+    """
+
+    level: float
+    lower: float
+    upper: float
+    coverage: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistic:
+    """An estimate that is read off the same release, with its accuracy; it never costs anything more.
+
+    Attributes:
+        estimate: In the data's unit; squared of a variance. One whose `interval` begins at 0 is hidden by
+            noise: it is at most the other end, and the estimate says little.
+        standard_error: Standard deviation of its noise, to first order.
+        predicted_error: Root mean square error that the plan predicted; None of former releases.
+        interval: For the dataset: the people who contributed.
+        population_interval: For the population that they were drawn from.
+    """
+
+    estimate: float
+    standard_error: float
+    predicted_error: float | None = None
+    interval: Interval
+    population_interval: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread(Statistic, InWords):
+    """A variance or a standard deviation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """The number of people: public, or with noise.
+
+    Attributes:
+        interval: Where the number is secret, of those who take part.
+    """
+
+    estimate: float
+    interval: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quartile:
+    """The value with a part `q` of the people at or below it.
+
+    Attributes:
+        interval: As of a quantile, for this one alone.
+        population_interval: As of a quantile, for this one alone.
+    """
+
+    q: float
+    estimate: float
+    interval: Interval
+    population_interval: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coordinate:
+    """A coordinate of the mean, or of what was asked in its place, with its accuracy.
+
+    Attributes:
+        estimate: In the data's unit; squared of a variance. One whose `interval` begins at 0 is hidden by
+            noise: it is at most the other end, and the estimate says little.
+        standard_error: Standard deviation of its noise, to first order.
+        predicted_error: Root mean square error that the plan predicted; None of former releases.
+        interval: For the dataset: the people who contributed.
+        population_interval: For the population that they were drawn from.
+        coordinate: Which one, from 0 on.
+        simultaneous: For the dataset; those of all coordinates hold together. For mean and sum, where the
+            number of people is public.
+        variance: Of the coordinate, with the mean; None where nothing is known of it.
+        sd: The square root of the variance.
+    """
+
+    estimate: float
+    standard_error: float
+    predicted_error: float | None = None
+    interval: Interval
+    population_interval: Interval
+    coordinate: int
+    simultaneous: Interval | None = None
+    variance: Spread | None = None
+    sd: Spread | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundRange:
+    """The range that was found, and how many lie outside; values there count as its nearer end.
+
+    Attributes:
+        outside_at_most: Part of all people that lies outside at most, in 95 of 100 answers.
+        people_outside_at_most: The same in people; None where their number is secret.
+    """
+
+    lower: float
+    upper: float
+    outside_at_most: float
+    people_outside_at_most: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchesPart:
+    """People who answered finished quantile searches of the study.
+
+    Attributes:
+        people: How many; `people` has them, each person with a report or an answer once.
+        weight: Their part of the whole weight, 0 to 1.
+    """
+
+    people: int
+    weight: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bin:
+    """The people whose values lie in a bin: from its lower end on, below its upper one.
+
+    Attributes:
+        share: Part of all people, 0 to 1; of a distribution all up to `upper`.
+        interval: For the dataset; of a distribution a band: all hold together.
+        simultaneous: For the dataset; those of all bins hold together.
+    """
+
+    lower: float
+    upper: float
+    share: float
+    interval: Interval
+    population_interval: Interval
+    simultaneous: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoiceShare:
+    """The people who made a choice.
+
+    Attributes:
+        share: Part of all people, 0 to 1; those of all choices sum to 1.
+        interval: For the dataset.
+        simultaneous: For the dataset; those of all choices hold together.
+    """
+
+    choice: str
+    share: float
+    interval: Interval
+    population_interval: Interval
+    simultaneous: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelAnswer:
+    """The answer for one label.
+
+    What is not explained here is as in a `Release`.
+
+    Attributes:
+        outside_at_most: With `range="found"`: the part of these people that lies outside at most; as that of
+            the whole, for all labels at once. None where their number is secret.
+        predicted_bias: The part of it that every answer has: of unequal weights, and of shrinking. Those of
+            several labels may add up; None as `drawn_to_whole`.
+        simultaneous: With `simultaneous=True`: for the dataset; those of all labels hold together.
+        drawn_to_whole: The estimate drawn to that for all people, by as much as its error is more than the
+            scatter of all labels: better for most small labels, if labels differ at random. None with fewer
+            than three labels that have an answer; None of all but the mean.
+        error: What intervals of this label with others are made of; None as `drawn_to_whole`.
+        together: The same where labels are secret: for two labels, and for all.
+    """
+
+    where: Mapping[str, str]
+    people: int | None = None
+    people_left_out: int | None = None
+    noisy_count: float | None = None
+    about: str | None = None
+    estimate: float | None = None
+    outside_at_most: float | None = None
+    standard_error: float | None = None
+    predicted_error: float | None = None
+    predicted_bias: float | None = None
+    interval: Interval | None = None
+    population_interval: Interval | None = None
+    anytime: Interval | None = None
+    simultaneous: Interval | None = None
+    drawn_to_whole: float | None = None
+    error: Mapping[str, object] | None = None
+    together: tuple[Mapping[str, object], ...] | None = None
+    bins: tuple[Bin, ...] | None = None
+    cumulative: tuple[Bin, ...] | None = None
+    choices: tuple[ChoiceShare, ...] | None = None
+    means: tuple[float, ...] | None = None
+    coordinates: tuple[Coordinate, ...] | None = None
+    count: Count | None = None
+    mean: Statistic | None = None
+    sd: Spread | None = None
+    quartiles: tuple[Quartile, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release(Plotted):
+    """One published answer, with its price and its accuracy.
+
+    Asked for another statistic, `estimate`, `standard_error`, `predicted_error` and both intervals are that
+    one's.
+
+    Attributes:
+        asked: The estimator that was asked for; `auto` leaves the choice to the service.
+        parameters: Of the question, and of how it was answered.
+        where: The labels of the people whom it is about; None where it is about all.
+        by: The attribute whose labels are the groups; None without.
+        measure: Which of several measures it is about; None in a study of one value.
+        groups: One for each declared label, in their order, beside the whole.
+        standardize: The share of each label in the mean; None of other answers.
+        of: Of a difference: of what; None of other answers.
+        between: Of a difference: the first label less the second; None of other answers.
+        estimate: What is asked, with noise, in its unit.
+        standard_error: Standard deviation of the noise in it.
+        predicted_error: Root mean square error of what is asked that the plan predicted: in its unit, of the
+            share of a bin or a choice and of the rank of a quantile as a part of all people; of a description
+            that of the mean, of several coordinates that of each. None of `variance`, `sd`, `difference` and
+            `standardize` read off a release from before releases said so.
+        interval: For the dataset: the people who contributed.
+        population_interval: For the population that they were drawn from.
+        anytime: As `interval`, which it holds, for all steps of the question at once: in 95 of 100 questions
+            none of these is wrong, however often one looks and whatever one stops for. None of answers with
+            noise of their own, of variances, and of what is read off several labels.
+        assumption: What both intervals assume of the people, by the question's tilt.
+        relation: What the guarantee compares.
+        share: The part of each epsilon that the question has used in all; of an answer with noise of its own,
+            by this answer.
+        share_before: What it had used before this answer.
+        refines: The answer that this one sharpens, at the price of the rest.
+        epsilon_max: The largest charge to a person by this answer; with Gaussian noise at `delta`.
+        epsilon_max_total: The largest charge to a person by this answer and those that it sharpens.
+        mu2_max: What it charged at most, in mu^2; None with Laplace noise.
+        mu2_max_total: The same with the answers that it sharpens; None with Laplace noise.
+        delta: Of the study; None with Laplace noise.
+        people: Live contributions; None where their number is secret.
+        people_left_out: Those that could not take part; None where their number is secret.
+        left_out_because: Why they could not, with blanks between: `budget_exhausted`; of a combination
+            `in_no_answer`: no answer that it combines has them; `measure_not_reported`: their devices
+            reported others; `label_too_small`: so few have their label that the middle of the range is nearer
+            than any answer; None where all could.
+        noisy_count: People with noise, each counted as what they weigh over what larger offers count as: too
+            few where some weigh less, see `about`. Only where their number is secret.
+        about: Whom it is about, and about how many they are, where their number is secret: who offered less,
+            or can pay no more, is left out. None of former releases and elsewhere.
+        least_epsilon: What they offered at least; None as `about`.
+        most_epsilon: What larger offers count as; all weigh the same where it is the least. As `about`.
+        range: With `range="found"`: where the values are. The estimate is the mean of the values moved into
+            it, and both intervals are for that mean; None for the declared range.
+        variance: Of the values, in the data's unit squared; None where nothing is known of it.
+        sd: The square root of the variance.
+        combines: The answers whose noisy sums this one combines, at no price: of each chain of steps the
+            newest; None of an answer that was paid for.
+        weights: Where it is secret who is there: it is the mean of the people of all answers that it
+            combines, each counted with the weights of those that have them; they sum to 1.
+        new_contributions: Whether contributions came after it; None where that is secret.
+        charges: What it cost each cohort; for admins.
+        bins: From the lowest one on.
+        cumulative: The bins up to and with each of them: never falling, the last one is 1.
+        choices: In the order of the study.
+        coordinates: Of values of several, in their order.
+        measures: Of a covariance: both numbers.
+        means: The mean of each of both, off the same noisy sums.
+        searches: Of a quantile: people who are joined in, where there are any.
+        count: Of a description, with mean, sd and quartiles.
+        quartiles: At 0.25, 0.5 and 0.75, ascending.
+        counts: Of K-means: people next to each centre, with noise.
+        sums: For each centre the sum of their values about the middle of the range, with noise.
+        count_error: Standard deviation of the noise in a count.
+        sum_error: Standard deviation of the noise in a coordinate of a sum.
+    """
+
+    id: str
+    study: str
+    statistic: str
+    estimator: str
+    estimator_version: int | None = None
+    asked: str | None = None
+    parameters: Mapping[str, object] | None = None
+    where: Mapping[str, str] | None = None
+    by: str | None = None
+    measure: str | None = None
+    groups: tuple[LabelAnswer, ...] | None = None
+    standardize: Mapping[str, Mapping[str, float]] | None = None
+    of: str | None = None
+    between: Mapping[str, Sequence[str]] | None = None
+    estimate: float | None = None
+    standard_error: float | None = None
+    predicted_error: float | None = None
+    interval: Interval | None = None
+    population_interval: Interval | None = None
+    anytime: Interval | None = None
+    assumption: str | None = None
+    relation: str | None = None
+    share: float | None = None
+    share_before: float | None = None
+    refines: str | None = None
+    epsilon_max: Decimal | None = None
+    epsilon_max_total: Decimal | None = None
+    mu2_max: Decimal | None = None
+    mu2_max_total: Decimal | None = None
+    delta: Decimal | None = None
+    people: int | None = None
+    people_left_out: int | None = None
+    left_out_because: str | None = None
+    noisy_count: float | None = None
+    about: str | None = None
+    least_epsilon: float | None = None
+    most_epsilon: float | None = None
+    range: FoundRange | None = None
+    variance: Spread | None = None
+    sd: Spread | None = None
+    combines: tuple[str, ...] | None = None
+    weights: tuple[float, ...] | None = None
+    created_at: datetime | None = None
+    new_contributions: bool | None = None
+    charges: tuple[Mapping[str, object], ...] | None = field(default=None, repr=False)
+    bins: tuple[Bin, ...] | None = None
+    cumulative: tuple[Bin, ...] | None = None
+    choices: tuple[ChoiceShare, ...] | None = None
+    coordinates: tuple[Coordinate, ...] | None = None
+    measures: tuple[str, ...] | None = None
+    means: tuple[float, ...] | None = None
+    searches: SearchesPart | None = None
+    count: Count | None = None
+    mean: Statistic | None = None
+    quartiles: tuple[Quartile, ...] | None = None
+    counts: tuple[float, ...] | None = None
+    sums: tuple[tuple[float, ...], ...] | None = None
+    count_error: float | None = None
+    sum_error: float | None = None
+    raw: Mapping[str, object] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedRange:
+    """The range that a mean over a found one is planned for: errors and intervals are as if it were found.
+
+    Attributes:
+        width: Its width, in the data's unit.
+        release: The answer that found it, the last one; None of a guess: a tenth of the declared range.
+    """
+
+    width: float
+    release: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedValues:
+    """The values that an error is predicted for, as the last answers say, or as a guess.
+
+    Attributes:
+        mean: Their mean, in the data's unit.
+        sd: Their standard deviation, in the data's unit; None where the error depends on none.
+        guess: Whether no answer has said it yet: values spread evenly over half of the range. That of a
+            standard deviation may then be several times as large or as small.
+    """
+
+    mean: float
+    sd: float | None = None
+    guess: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedEstimator:
+    """Price and accuracy of one estimator.
+
+    Attributes:
+        chosen: Whether the question is answered with it; `auto` takes the first one.
+        predicted_error: Root mean square error of what is asked, about the dataset, all people with a live
+            contribution: in the data's unit, of a variance in its square, of a covariance in the product of
+            both units, of a count in people, of histograms, shares and quantiles as a part of all people. Of
+            `variance` and `sd` for `expected_values`; of `describe` that of the mean.
+        predicted_error_at_tilt_0: The same for a question with `tilt` 0; replace_one studies.
+        epsilon_max: The most that any person would be charged; with Gaussian noise at the study's delta.
+        epsilon_max_total: The largest charge to a person by this answer and those that it sharpens.
+        mu2_max: What a person would be charged at most, in mu^2; None with Laplace noise.
+        answers_left: How many more answers like this the study can give, at least, before they are refused;
+            None where they cost nothing, and where it is secret.
+        one_report_moves: How far one local report can move the answer at most, with the weights of this plan;
+            None without local reports in it.
+        half_width: Half of the 95 % interval for the dataset that the answer will have, before it is cut off
+            at the range, in the unit of `predicted_error`. The most that it can be of `variance` and `sd`; of
+            `range="found"` that in the expected range; of a count in people. None of other answers where the
+            number of people is secret, since the interval depends on it, and of histograms, shares,
+            quantiles, covariances and `describe`.
+        population_predicted_error: `predicted_error` about the population that the people were drawn from,
+            for means, sums, differences and standardized means; None of others, and where the number of
+            people is secret.
+        population_half_width: `half_width` of the interval for that population; None as that error is.
+        anytime_half_width: `half_width` of the interval that holds for all steps of the question at once;
+            None of an answer that is not sharpened, and of what is read off variances or several labels.
+        gain: With `range="found"`: how many times smaller the square of the interval is than over the
+            declared range, if the values fill that; where a part r of it is found, at most 1 / r² times as
+            much. None of others.
+        expected_range: With `range="found"`: what it is planned for. None of others.
+        expected_values: Of `variance` and `sd`, and of a mean of a secret number of people if one is
+            published: the values that `predicted_error` is for. None of others, whose error is the same for
+            all values or is bounded over them.
+        statistics: What is read off such an answer, at no further price, as far as it says it.
+    """
+
+    estimator: str
+    summary: str | None = None
+    chosen: bool | None = None
+    predicted_error: float | None = None
+    predicted_error_at_tilt_0: float | None = None
+    epsilon_max: Decimal | None = None
+    epsilon_max_total: Decimal | None = None
+    mu2_max: Decimal | None = None
+    answers_left: int | None = None
+    one_report_moves: float | None = None
+    half_width: float | None = None
+    population_predicted_error: float | None = None
+    population_half_width: float | None = None
+    anytime_half_width: float | None = None
+    gain: float | None = None
+    expected_range: ExpectedRange | None = None
+    expected_values: ExpectedValues | None = None
+    statistics: tuple[str, ...] = ()
+    raw: Mapping[str, object] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """The answer that stands, free to read.
+
+    Attributes:
+        share: The part of each epsilon that it has used.
+        estimate: None of histograms, and where it does not say what is asked.
+        interval: For the people of then; None of histograms.
+        half_width: Half of the interval's width.
+        people: Live contributions then; None where their number is secret.
+    """
+
+    release: str
+    share: float | None = None
+    estimate: float | None = None
+    interval: Interval | None = None
+    half_width: float | None = None
+    people: int | None = None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Newcomers:
+    """What renews the answer that stands, at its share: only people of whom it has used less pay.
+
+    Attributes:
+        people: Those who are charged.
+        epsilon_max: The largest charge to one of them; with Gaussian noise at the study's delta.
+        epsilon_max_total: The largest charge to any person by the renewed answer and those before it.
+        mu2_max: What one of them is charged at most, in mu^2; None with Laplace noise.
+        predicted_error: Root mean square error about the dataset, as of an estimator.
+        half_width: Half of the 95 % interval for all people of now, as of an estimator; of histograms and
+            shares as a part of all people.
+        population_predicted_error: Root mean square error about the population, as of an estimator.
+        population_half_width: Half of the 95 % interval for the population, as of an estimator.
+    """
+
+    people: int
+    epsilon_max: Decimal
+    epsilon_max_total: Decimal
+    mu2_max: Decimal | None = None
+    predicted_error: float
+    half_width: float
+    population_predicted_error: float | None = None
+    population_half_width: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRefusal:
+    """Why the question would be refused as it is asked; the problem that says so has the same fields.
+
+    Attributes:
+        code: As of the problem.
+        share: Of `says_nothing`, as of the problem; None of others.
+        people: Of `says_nothing`, as of the problem; None of others.
+    """
+
+    code: str
+    detail: str
+    share: float | None = None
+    people: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(PlanTable):
+    """What stands, and what more would give and cost. Nothing is spent.
+
+    Every estimator that has an answer, the one that is taken first, then the most accurate one.
+
+    Attributes:
+        share: The part of each epsilon that the question would use in all.
+        share_before: What it has used; the price is that of the rest.
+        tilt: That of the question; None of a count.
+        about: Whom the answer would be about, where the number of people is secret.
+        least_epsilon: The same: what they have offered at least; None where their number is public.
+        assumption: What predictions and intervals assume of the people.
+        stands: The best answer to the question so far; None before the first one. In add_remove_one studies
+            the newest one to this question with this share and cap.
+        free: Whether the next read of the question, without a share, charges no person: it combines what was
+            published since the answer that stands.
+        newcomers: What renewing it would take; None where no one new can pay, where it would be no gain, with
+            `fresh`, and in add_remove_one studies.
+        refusal: Why the question would be refused as it is asked, before anything is charged; None where it
+            is answered. Of `says_nothing` there are `estimators`: `allow_worse` answers all the same.
+        in_words: What stands, what more would give and cost, and newcomers alone; where no new answer can be
+            made, why.
+    """
+
+    share: float | None = None
+    share_before: float | None = None
+    estimators: tuple[PlannedEstimator, ...]
+    tilt: Decimal | None = None
+    about: str | None = None
+    least_epsilon: Decimal | None = None
+    assumption: str | None = None
+    stands: Standing | None = None
+    free: bool = False
+    newcomers: Newcomers | None = None
+    refusal: PlannedRefusal | None = None
+    in_words: str
+    raw: Mapping[str, object] = field(repr=False, compare=False)
