@@ -14,7 +14,6 @@ import typer
 from dither import BatchProgress, BatchResult, FieldProblem, InvalidRequest, RecordFile, Study
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from app.cli.checking import FileCheck, check_file, reading_of
 from app.cli.common import (
     AsJson,
     CommandFailed,
@@ -28,6 +27,7 @@ from app.cli.common import (
 from app.cli.http import DEFAULT_URL, StudyName, Token, Url, needed, number, service
 from app.cli.subjects import SubjectName
 from app.core.study import Trust
+from app.web.file_check import FileCheck, check_file, reading_of
 
 Tag = Literal["central", "local", "public"]
 

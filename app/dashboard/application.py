@@ -8,6 +8,7 @@ from app.dashboard.pages import (
     collecting,
     explorer,
     front,
+    importing,
     ledger,
     login,
     new_study,
@@ -25,7 +26,7 @@ from app.dashboard.pages import (
     trail,
 )
 
-_STUDIES = (studies, collecting, publishing, release, new_study, size, sessions)
+_STUDIES = (studies, collecting, importing, publishing, release, new_study, size, sessions)
 _STAFF = (login, sign_in, overview, *_STUDIES, budgets, ledger, tokens, trail)
 ROUTES = tuple(
     route for page in (front, explorer, *_STAFF, person, take, published, assets) for route in page.ROUTES

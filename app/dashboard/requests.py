@@ -1,6 +1,8 @@
 """A page's request: who is logged in, and forms that only they could have sent."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from email.message import Message
+from email.parser import BytesHeaderParser
 from urllib.parse import parse_qsl, urlsplit
 
 from app.core.errors import Forbidden, InvalidRequest, MalformedDocument, Unauthenticated
@@ -21,6 +23,12 @@ GUEST_COOKIE = "dither_guest"
 TOKEN_FIELD = "form_token"  # noqa: S105 - the name of a field
 MOST_FIELDS = 50
 
+MOST_UPLOADED = 2 * 1024 * 1024
+"""Of a file, on the pages that take one [bytes]."""
+
+FILE_FIELD = "file"
+FORM, FORM_WITH_FILE = "application/x-www-form-urlencoded", "multipart/form-data"
+
 
 class PageRequest(ApiRequest):
     """A request for a page.
@@ -28,10 +36,12 @@ class PageRequest(ApiRequest):
     Attributes:
         login: Who is logged in; unset on pages without a login.
         fields: Those of a posted form, without its token; empty otherwise.
+        file: The content of the file that came with it; None without one.
     """
 
     login: Login
     fields: Mapping[str, str]
+    file: bytes | None = None
 
     @property
     def cookie_path(self) -> str:
@@ -80,36 +90,51 @@ class PageRequest(ApiRequest):
         if not same:
             raise Forbidden("The form was sent from another site.")
 
-    async def read_form(self, cookie: str) -> None:
+    async def read_form(self, cookie: str, *, upload: bool = False) -> None:
         """Read the fields of a form that this browser got from us.
 
         Args:
             cookie: Whose bearer it was made for.
+            upload: Whether a file may come with it.
 
         Raises:
             MalformedDocument: not a form.
             InvalidRequest: a field is given twice, or holds NUL.
             Forbidden: it was made for another person.
         """
-        form = await self.read_fields(MOST_FIELDS)
+        form = await self.read_fields(MOST_FIELDS, upload=upload)
         secret, token = self.cookies.get(cookie, ""), form.pop(TOKEN_FIELD, "")
         if not secret or not is_form_token(secret, token):
             raise Forbidden("The form has expired: load the page again.")
         self.fields = form
 
-    async def read_fields(self, most: int) -> dict[str, str]:
+    async def read_fields(self, most: int, *, upload: bool = False) -> dict[str, str]:
         """The fields of any form, at most this many.
+
+        Args:
+            most: Of them.
+            upload: Whether a file may come with it, or the text of one in a field.
 
         Raises:
             MalformedDocument: not a form.
             InvalidRequest: a field is given twice, or holds NUL.
         """
         self.refuse_other_encodings("identity")
-        if self.media_type != "application/x-www-form-urlencoded":
+        kind, limit = self.media_type, self.api.limits.document
+        if kind != FORM and not (upload and kind == FORM_WITH_FILE):
             raise MalformedDocument("This takes a form.")
-        body = await self.read_body(self.api.limits.document)
+        # In base64 a file is a third longer.
+        body = await self.read_body(limit + 2 * MOST_UPLOADED if upload else limit)
         try:
-            pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=most)
+            if kind == FORM:
+                pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=most)
+            else:
+                pairs = []
+                for name, content in parts_of(self.header(b"content-type") or "", body, most):
+                    if name != FILE_FIELD:
+                        pairs.append((name, content.decode()))
+                    elif content:
+                        self.file = content
         except (UnicodeDecodeError, ValueError):
             raise MalformedDocument("The form could not be read.") from None
         refuse_nul(pairs)
@@ -118,4 +143,32 @@ class PageRequest(ApiRequest):
             if name in form:
                 raise InvalidRequest.field(name, "is given twice")
             form[name] = value.strip()
+        if len(self.file or b"") > MOST_UPLOADED:
+            raise InvalidRequest.field(FILE_FIELD, f"is larger than {MOST_UPLOADED >> 20} MiB")
         return form
+
+
+def parts_of(content_type: str, body: bytes, most: int) -> Iterator[tuple[str, bytes]]:
+    r"""Name and content of each part of a form with files (RFC 7578).
+
+    Raises:
+        ValueError: it is none, breaks off, or has more parts.
+
+    >>> [*parts_of("multipart/form-data; boundary=x",
+    ...     b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--x--\r\n', 2)]
+    [('a', b'1')]
+    """
+    header = Message()
+    header["Content-Type"] = content_type
+    boundary = header.get_boundary()
+    if not boundary:
+        raise ValueError("no boundary")
+    before, *parts, end = (b"\r\n" + body).split(b"\r\n--" + boundary.encode("ascii"), most + 2)
+    if before or not parts or not end.startswith(b"--"):
+        raise ValueError("breaks off")
+    for part in parts:
+        head, blank, content = part.partition(b"\r\n\r\n")
+        name = BytesHeaderParser().parsebytes(head.lstrip()).get_param("name", header="content-disposition")
+        if not blank or not isinstance(name, str):
+            raise ValueError("a part without a name")
+        yield name, content

@@ -47,6 +47,7 @@ class PageRoute(Route):
         roles: Who may look, once they are logged in; empty for pages without a login or with a link.
         person: Whether it is a page of people with a link.
         policy: Its content security policy.
+        upload: Whether its form may hold a file.
     """
 
     def __init__(
@@ -58,8 +59,10 @@ class PageRoute(Route):
         person: bool = False,
         post: bool = False,
         policy: str = POLICY,
+        upload: bool = False,
     ) -> None:
         self.policy = policy
+        self.upload = upload
         self.roles = roles
         self.person = person
         self._page = page
@@ -111,7 +114,7 @@ class PageRoute(Route):
             if not self.person:
                 call.refuse_others(self.roles, "This page is for")
         if self._post:
-            await call.read_form(cookie)
+            await call.read_form(cookie, upload=self.upload)
 
     def _refusal(self, call: PageRequest, error: ServiceError) -> Response:
         """Without a login, leads to the login page; everything else is a page that says what is wrong."""

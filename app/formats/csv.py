@@ -14,6 +14,7 @@ from dither.device.table import (
     check_subject_cell,
     tidy_name,
 )
+from dither.device.texts import spelled
 
 from app.core.errors import FieldError, MalformedDocument
 from app.core.numbers import JsonNumber
@@ -32,6 +33,7 @@ class Columns:
         words: Those that hold words in any case.
         within: Those that are fields of an object within the record, by the name of that object.
         measures: Those that hold reports, which are numbers, where the trust of a row is local.
+        labels: Those that hold labels or choices, and these.
     """
 
     names: Set[str]
@@ -41,6 +43,7 @@ class Columns:
     words: Set[str]
     within: Mapping[str, str] = field(default_factory=dict)
     measures: Set[str] = frozenset()
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 class Csv:
@@ -52,10 +55,14 @@ class Csv:
     Args:
         columns: What it may have.
         decimals: What it has before decimals; None: its numbers tell.
+        missing: Words for a cell that is missing, in any case, where they are no label and no id.
     """
 
-    def __init__(self, columns: Columns, decimals: Decimals | None = None) -> None:
+    def __init__(
+        self, columns: Columns, decimals: Decimals | None = None, missing: Iterable[str] = ()
+    ) -> None:
         self._columns = columns
+        self._missing = {word.strip().casefold() for word in missing}
         self._marks = Marks(decimals)
         self._reader = CsvReader(columns.names, MAX_RECORD)
         self._header: list[str] | None = None
@@ -119,7 +126,7 @@ class Csv:
         cells = dict(zip(header, map(str.strip, row), strict=True))
         reports = self._columns.measures if cells.get("trust", "").lower() == "local" else ()
         for name, cell in cells.items():
-            if cell:
+            if cell and not self._is_missing(name, cell):
                 outer = "reports" if name in reports else self._columns.within.get(name)
                 fields = record if outer is None else record.setdefault(outer, {})
                 try:
@@ -130,6 +137,12 @@ class Csv:
                     error = FieldError(shown, f"{refusal}{remedy}")
                     return Unreadable(code="invalid_request", fields=[error])
         return record
+
+    def _is_missing(self, name: str, cell: str) -> bool:
+        """Whether a cell holds a word for none."""
+        if name == self._columns.subject or cell.casefold() not in self._missing:
+            return False
+        return spelled(cell, self._columns.labels.get(name, ())) is None
 
     def _cell(self, name: str, cell: str, *, number: bool) -> object:
         if name in self._columns.lists:

@@ -282,7 +282,8 @@ class Columns:
 
     def _refusal(self, reason: str) -> InvalidRequest:
         found = ", ".join(self.names) or "none"
-        return InvalidRequest(self._what, f"{reason}; the columns are: {found}{self._remedy}")
+        reason = f"{reason}; the columns are: {found}{self._remedy}"
+        return InvalidRequest(self._what, reason, {"columns": self.names})
 
     def __contains__(self, field: str) -> bool:
         return field in self._places

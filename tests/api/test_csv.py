@@ -173,3 +173,16 @@ async def test_columns_of_measures_and_cells_of_vectors_are_read_as_those_of_a_v
     body = {"subject": "c", "values": {"pay": 1, "place": [1234, 2]}, "epsilon": 1, "trust": "central"}
     again = await service.call("POST", f"/v1/studies/{study}/contributions", "contribute", json=body)
     assert again.status_code == 200, again.text
+
+
+async def test_words_for_none_are_missing_cells_but_no_labels_and_no_ids(service: Service):
+    study = await service.study(attributes={"site": ["n/a", "north"]}, trust=["central"])
+    content = b"subject,value,epsilon,site\nn/a,1,K. A.,n/a\nb,-,1,north\nc,2,1,k. a.\n"
+    done = (await send(service, study, content, "epsilon=1&trust=central&missing=n/a, k. A. ,-")).json()
+    assert [one["status"] for one in done["results"]] == ["created", "refused", "refused"], done
+    assert [one["errors"][0]["field"] for one in done["results"][1:]] == ["value", "attributes.site"]
+    assert [one["errors"][0]["reason"] for one in done["results"][1:]] == ["missing", "missing"]
+    # Without them the words are what is written.
+    done = (await send(service, study, content, "epsilon=1&trust=central")).json()
+    assert "missing" not in str(done["results"][1:])
+    assert_problem(await send(service, study, content, f"missing={300 * 'x'}"), "invalid_request", 422)

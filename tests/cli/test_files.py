@@ -102,7 +102,7 @@ def test_a_german_file_of_excel_is_checked_once_and_imported_as_proposed(dither,
     file.write_bytes(GERMAN.replace("\n", "\r\n").encode("cp1252"))
     device = tmp_path / "device"
     given = ("lunch", str(file), "--trust", "central", "--epsilon", "1", "--directory", str(device))
-    check = dither("contribute", *given, "--subject-column", "Name", "--check", **asked)
+    check = dither("contribute", *given, "--check", **asked)
     assert check.status == 0, (check.output, check.errors)
     *reading, counted, _, command = check.output.strip().splitlines()
     assert reading == [
@@ -110,6 +110,7 @@ def test_a_german_file_of_excel_is_checked_once_and_imported_as_proposed(dither,
         "separator: ;",
         "decimal mark: ,",
         "columns: Name, Kosten, Kantine, epsilon, Ort, Eingang am",
+        "person: Name",
         "left out: Eingang am",
         "counts as missing: empty cells, k. A.",
         "labels: in any case",

@@ -61,6 +61,11 @@ PAGES: Mapping[tuple[str, str], Row] = {
         {"admin", "admin: own study"},
         {},
     ),
+    ("GET", "/dashboard/studies/{study}/import"): ({"admin", "admin: own study"}, {}),
+    ("POST", "/dashboard/studies/{study}/import"): (
+        {"admin", "admin: own study"},
+        {"content": "c3ViamVjdCx2YWx1ZQphZGEsMQo=", "trust": "central", "epsilon": "1", "confirm": "yes"},
+    ),
     ("POST", "/dashboard/studies/{study}/publications"): (READERS, {"title": "x", "releases": "{release}"}),
     ("GET", "/dashboard/studies/{study}/publications/{publication}"): (READERS, {}),
     ("POST", "/dashboard/studies/{study}/publications/{publication}/change"): (

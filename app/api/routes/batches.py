@@ -92,6 +92,14 @@ async def contribute_batch(
             "default its numbers tell, and one that may mean two is refused."
         ),
     ] = None,
+    missing: Annotated[
+        str,
+        Query(
+            max_length=200,
+            description="Words for a missing cell of a CSV, with commas between, as `k. A.,n/a`; in any "
+            "case, where they are no label, no choice and no id.",
+        ),
+    ] = "",
 ) -> Response:
     """Contribute many values. A refused record does not sink the others; a malformed document stores none.
 
@@ -107,7 +115,14 @@ async def contribute_batch(
     async with request.work(batch=True):
         key, sender = request.api.services.subject_key, request.principal.token_id
         reader = BatchReader(
-            found.definition, key, sender, _form(request), epsilon=epsilon, trust=trust, decimals=decimals
+            found.definition,
+            key,
+            sender,
+            _form(request),
+            epsilon=epsilon,
+            trust=trust,
+            decimals=decimals,
+            missing=missing.split(","),
         )
         batch = await _read(request, reader)
 

@@ -6,7 +6,7 @@ are held as packed numbers (about 100 bytes each), never as text, and external i
 
 import codecs
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, get_type_hints
 from uuid import UUID
@@ -208,6 +208,7 @@ class BatchReader:
         form: How it is written down.
         epsilon, trust: Of records that give none; a public one needs no epsilon.
         decimals: What a CSV has before decimals; None: its numbers tell.
+        missing: What a CSV has in cells that are missing.
     """
 
     def __init__(
@@ -220,6 +221,7 @@ class BatchReader:
         epsilon: str | None = None,
         trust: Trust | None = None,
         decimals: Decimals | None = None,
+        missing: Iterable[str] = (),
     ) -> None:
         self._trust = {} if trust is None else {"trust": trust.value}
         self._epsilon = {} if epsilon is None else {"epsilon": JsonNumber(epsilon)}
@@ -250,8 +252,13 @@ class BatchReader:
                     words=WORDS,
                     within=dict.fromkeys(labels, "attributes") | dict.fromkeys(measures, "values"),
                     measures=measures,
+                    labels={
+                        **study.attributes.labels,
+                        **{name: one.choices for name, one in study.measures.named.items()},
+                        "value": study.choices,
+                    },
                 )
-                self._records = Csv(columns, decimals)
+                self._records = Csv(columns, decimals, missing)
 
     def feed(self, piece: bytes) -> None:
         """Read the next piece.
@@ -259,7 +266,7 @@ class BatchReader:
         Raises:
             MalformedDocument: it is not UTF-8, or not a document of this form.
         """
-        self._add(self._records.feed(self._decoded(piece)))
+        self.add(self._records.feed(self._decoded(piece)))
 
     def finish(self) -> Batch:
         """The whole batch.
@@ -267,8 +274,8 @@ class BatchReader:
         Raises:
             MalformedDocument: the document breaks off.
         """
-        self._add(self._records.feed(self._decoded(b"", final=True)))
-        self._add(self._records.finish())
+        self.add(self._records.feed(self._decoded(b"", final=True)))
+        self.add(self._records.finish())
         return self._batch
 
     def _decoded(self, piece: bytes, *, final: bool = False) -> str:
@@ -288,7 +295,8 @@ class BatchReader:
         self._line += text.count("\n")
         return text
 
-    def _add(self, records: Iterator[Record | Unreadable]) -> None:
+    def add(self, records: Iterable[Record | Unreadable]) -> None:
+        """Take records that were read."""
         for record in records:
             checkpoint()
             if isinstance(record, Unreadable):

@@ -1,9 +1,9 @@
-"""`dither contribute --check`: how a file would be read, and all that would be refused of it."""
+"""How a file of contributions would be read, and all that would be refused of it."""
 
 import io
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from math import inf, isfinite
@@ -17,6 +17,9 @@ Row = Record | InvalidRequest
 
 SHOWN_FAULTS = 100
 """Rows that are shown of those that would be refused."""
+
+TRIED_COLUMNS = 10
+"""Columns that are tried as that of the value, where none is called so."""
 
 _MISSING = frozenset(
     ("", "-", "--", "ka", "keineangabe", "na", "n/a", "#n/a", "#nv", "nan", "null", "none", "missing", "nd")
@@ -42,6 +45,14 @@ class FileCheck:
     faulty: int
     faults: Mapping[int, tuple[DeviceRefusal, ...]]
 
+    def right(
+        self, study: Study, *, epsilon: str | None, trust: Literal["central", "local", "public"] | None
+    ) -> Iterator[tuple[int, Record]]:
+        """The rows that would not be refused, with their numbers."""
+        for number, row, refusal in _rows(self.file, study, epsilon, trust):
+            if refusal is None and isinstance(row, Record):
+                yield number, row
+
 
 def check_file(
     source: str | BinaryIO,
@@ -50,14 +61,19 @@ def check_file(
     epsilon: str | None,
     trust: Literal["central", "local", "public"] | None,
     options: Mapping[str, Any],
+    each: Callable[[], None] = lambda: None,
 ) -> FileCheck:
     """Read a file as it would be sent, and again with what that proposes, until it proposes nothing else.
+
+    Where no column is called `subject`, it proposes the first one that is no field; where none is called
+    `value`, the one with which the fewest rows would be refused.
 
     Args:
         source: A path, or a file that is read to its end.
         study: As the service describes it.
         epsilon, trust: For rows that give none.
         options: Arguments of `RecordFile`; what they say is not proposed otherwise.
+        each: Called before each row.
 
     Raises:
         InvalidRequest: the file cannot be read at all.
@@ -68,19 +84,47 @@ def check_file(
         content = source.read()
     elif not os.path.isfile(source):
         content = Path(source).read_bytes()  # a pipe can be read once only
-    options = dict(options)
+
+    def check(options: Mapping[str, Any]) -> tuple[FileCheck, list[Mapping[str, Any]]]:
+        whole = source if content is None else io.BytesIO(content)
+        return _check(RecordFile(whole, **options), study, options, epsilon, trust, each)
+
+    return _proposed(check, study, options)
+
+
+def _proposed(
+    check: Callable[[Mapping[str, Any]], tuple[FileCheck, list[Mapping[str, Any]]]],
+    study: Study,
+    options: Mapping[str, Any],
+) -> FileCheck:
+    """What a file is by the reading that proposes nothing else."""
     while True:
+        found = None
         try:
-            file = RecordFile(source if content is None else io.BytesIO(content), **options)
-            check, remedies = _check(file, study, options, epsilon, trust)
+            found, remedies = check(options)
         except InvalidRequest as refusal:
-            check, remedies = None, [refusal.remedy]
-            if not _new(remedies, options):
+            role, columns = _unnamed(refusal.remedy.get("columns", ()), study, options)
+            if role == "value":
+                tried = [_proposed(check, study, {**options, role: name}) for name in columns]
+                return min(tried, key=lambda one: one.faulty)
+            remedies = [{role: columns[0]} if role else refusal.remedy]
+            if not role and not _new(remedies, options):
                 raise
-        found = _new(remedies, options)
-        if check is not None and not found:
-            return check
-        options |= found
+        new = _new(remedies, options)
+        if found is not None and not new:
+            return found
+        options = {**options, **new}
+
+
+def _unnamed(columns: Sequence[str], study: Study, options: Mapping[str, Any]) -> tuple[str, Sequence[str]]:
+    """Which column of subject and value was not named, and those that it may be: no field has them."""
+    own = {name.casefold() for name in columns}
+    used = {"subject", "epsilon", "trust", options["subject"], *study.attributes, *study.measures}
+    free = [name for name in columns if name.casefold() not in {one.casefold() for one in used}]
+    for role in ("subject",) if study.measures else ("subject", "value"):
+        if free and options[role] == role and role not in own:
+            return role, free[:TRIED_COLUMNS]
+    return "", ()
 
 
 def reading_of(check: FileCheck, study: Study) -> Iterator[tuple[str, str]]:
@@ -93,6 +137,9 @@ def reading_of(check: FileCheck, study: Study) -> Iterator[tuple[str, str]]:
         yield "sheet", options["sheet"]
     yield "decimal mark", options["decimals"] or "as each number shows"
     yield "columns", ", ".join(file.columns)
+    yield "person", options["subject"]
+    if not study.measures:
+        yield "value", options["value"]
     yield "left out", ", ".join(options["ignore"]) or "none"
     yield "counts as missing", ", ".join(("empty cells", *options["missing"]))
     yield "labels", "in any case" if options["ignore_case"] else "as the study writes them"
@@ -108,25 +155,19 @@ def _check(
     options: Mapping[str, Any],
     epsilon: str | None,
     trust: Literal["central", "local", "public"] | None,
+    each: Callable[[], None],
 ) -> tuple[FileCheck, list[Mapping[str, Any]]]:
     """What would become of each row, and what else to read the file with."""
     ranges: dict[str, tuple[float, float]] = {}
     faults: dict[int, tuple[DeviceRefusal, ...]] = {}
-    known: dict[str, tuple[int, object]] = {}
     remedies: list[Mapping[str, Any]] = []
     faulty = 0
-    for number, (row, refusal) in enumerate(
-        check_records(study, file, epsilon=epsilon, trust=trust), start=1
-    ):
+    for number, row, refusal in _rows(file, study, epsilon, trust):
+        each()
         record: Record | None = row.record if isinstance(row, InvalidRequest) else row
         for name, value in _numbers(record, study):
             least, largest = ranges.get(name, (inf, -inf))
             ranges[name] = min(least, value), max(largest, value)
-        if refusal is None and record is not None:
-            meant = _meant(record, epsilon, trust)
-            first, same = known.setdefault(str(record.subject), (number, meant))
-            if same != meant:
-                refusal = InvalidRequest("subject", f"has another contribution in row {first}")
         if refusal is None:
             continue
         found = (refusal, *refusal.also)
@@ -143,16 +184,37 @@ def _check(
     return check, remedies
 
 
+def _rows(
+    file: RecordFile,
+    study: Study,
+    epsilon: str | None,
+    trust: Literal["central", "local", "public"] | None,
+) -> Iterator[tuple[int, Row, DeviceRefusal | None]]:
+    """Number of each row, what it says, and why it would be refused; 1 is the first below the header."""
+    known: dict[str, tuple[int, object]] = {}
+    for number, (row, refusal) in enumerate(
+        check_records(study, file, epsilon=epsilon, trust=trust), start=1
+    ):
+        if refusal is None and isinstance(row, Record):
+            meant = _meant(row, epsilon, trust)
+            first, same = known.setdefault(str(row.subject), (number, meant))
+            if same != meant:
+                refusal = InvalidRequest("subject", f"has another contribution in row {first}")
+        yield number, row, refusal
+
+
 def _new(remedies: Iterable[Mapping[str, Any]], options: Mapping[str, Any]) -> dict[str, Any]:
     """Options that remedies add to those that there are."""
     found: dict[str, Any] = {}
     for name, value in (item for remedy in remedies for item in remedy.items()):
+        if name not in options:
+            continue
         given = found.get(name, options[name])
         if isinstance(value, tuple):
             added = tuple(one for one in value if one not in given)
             if added:
                 found[name] = (*given, *added)
-        elif not given:
+        elif not given or given == name:
             found[name] = value
     return found
 
