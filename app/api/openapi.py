@@ -50,6 +50,10 @@ PROBLEM_SCHEMA: Mapping[str, Any] = {
             "type": ["integer", "null"],
             "description": "Of says_nothing: how many people would do; null where no number would.",
         },
+        "half_width": {
+            "type": ["number", "null"],
+            "description": "Of not_reached: the smallest half of the interval that is predicted at a share.",
+        },
     },
 }
 

@@ -63,6 +63,7 @@ OPTIONS: Mapping[str, Any] = {
     ],
     "estimator": Estimator,
     "share": _text("SHARE", "Part of each personal epsilon to use, in (0, 1]."),
+    "until": _text("NUMBER", "In place of a share: the smallest one for which half of the interval is this."),
     "epsilon": _text("EPSILON", "The largest charge to a person."),
     "expected_size": _text("NUMBER", "add_remove_one studies: what to take for the secret number of people."),
     "least_epsilon": _text(
@@ -92,8 +93,8 @@ OPTIONS: Mapping[str, Any] = {
 """The options of a question, by the names of its parameters over the wire."""
 
 MEAN = (
-    "estimator share epsilon expected_size least_epsilon tilt where by simultaneous standardize measure "
-    "parameter"
+    "estimator share until epsilon expected_size least_epsilon tilt where by simultaneous standardize "
+    "measure parameter"
 )
 """The options of a mean and of what is read off it."""
 
@@ -132,8 +133,8 @@ def _asks(names: str, arguments: Mapping[str, Any] | None = None) -> Callable[[C
 
 
 @_asks(
-    "statistic estimator share epsilon expected_size least_epsilon tilt where by standardize between measure "
-    "parameter"
+    "statistic estimator share until epsilon expected_size least_epsilon tilt where by standardize between "
+    "measure parameter"
 )
 def plan(
     study: StudyName,
@@ -195,7 +196,7 @@ variance = _answer("variance", MEAN)
 sd = _answer("sd", MEAN)
 difference = _answer(
     "difference",
-    "estimator share epsilon tilt where measure simultaneous parameter",
+    "estimator share until epsilon tilt where measure simultaneous parameter",
     between=Annotated[
         str, typer.Argument(metavar="NAME:LABEL,LABEL", help="An attribute and two of its labels.")
     ],
@@ -203,7 +204,7 @@ difference = _answer(
 histogram = _answer("histogram", f"edges bins {SHAPE}")
 distribution = _answer("distribution", f"edges bins {SHAPE}")
 shares = _answer("shares", SHAPE)
-count = _answer("count", "share epsilon expected_size least_epsilon where by")
+count = _answer("count", "share until epsilon expected_size least_epsilon where by")
 covariance = _answer(
     "covariance",
     "share epsilon tilt expected_size least_epsilon where by",
@@ -220,8 +221,8 @@ describe = _answer("describe", f"candidates {SHAPE}")
 
 
 @_asks(
-    "statistic estimator share epsilon expected_size least_epsilon tilt where by simultaneous standardize "
-    "between measure parameter"
+    "statistic estimator share until epsilon expected_size least_epsilon tilt where by simultaneous "
+    "standardize between measure parameter"
 )
 @asks_service(show_release, saves=True)
 def release(

@@ -220,6 +220,21 @@ class SaysNothing(PrivacyRefusal):
         self.people = people
 
 
+class NotReached(ServiceError):
+    """No share makes the answer as exact as it is wanted.
+
+    Attributes:
+        half_width: The smallest half of the interval that a share gives, as predicted; None where it is not
+            [the statistic's unit].
+    """
+
+    code = "not_reached"
+
+    def __init__(self, detail: str, *, half_width: float | None) -> None:
+        super().__init__(detail)
+        self.half_width = half_width
+
+
 class Unauthenticated(ServiceError):
     """No token, or one that is unknown, expired or revoked."""
 

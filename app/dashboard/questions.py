@@ -27,6 +27,7 @@ QUESTION = tuple(_PARAMETERS)
 """Fields of the form that asks."""
 
 _LABELS = {
+    "until": "Until half of the interval is",
     "epsilon": "At most epsilon",
     "expected_size": "Expected people",
     "least_epsilon": "Of people who offered at least",
@@ -45,6 +46,7 @@ _MAIN = (
     PAIR,
     "estimator",
     "share",
+    "until",
     "epsilon",
     "tilt",
     "expected_size",
@@ -226,6 +228,7 @@ def _field(parameter: Mapping[str, Any], study: StudyDefinition) -> FormField:
     attribute, its = next(iter(labels.items()), ("", ("",)))
     examples = {
         "share": f"{study.default_share / MICRO:g}",
+        "until": "in place of a share",
         "epsilon": "no cap",
         "tilt": f"{study.assumed_tilt / MICRO:g}",
         "expected_size": "last noisy count",

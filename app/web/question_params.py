@@ -9,7 +9,14 @@ from app.services.shapes.shape_parameters import PARAMETERS as SHAPE_PARAMETERS
 from app.services.shapes.shape_questions import SHAPES
 from app.services.statistics.questions import MEAN, Ask
 from app.services.statistics.reading import READ
-from app.web.documents.types import EPSILON_SCHEMA, parse_epsilon, parse_share, parse_size, parse_tilt
+from app.web.documents.types import (
+    EPSILON_SCHEMA,
+    parse_epsilon,
+    parse_half_width,
+    parse_share,
+    parse_size,
+    parse_tilt,
+)
 from app.web.request import JSON, ApiRequest
 from app.web.validation_messages import InvalidValue
 
@@ -31,6 +38,14 @@ _FIELDS: Mapping[str, Mapping[str, Any]] = {
         "description": "How; the one with the smallest predicted error if not given.",
     },
     "share": _SHARE,
+    "until": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "description": "In place of a share: what half of the 95 % interval is to be at most, in the unit of "
+        "the statistic. The question uses the smallest share for which that is predicted, or is refused "
+        "before anything is spent. For mean, sum and difference, and for a count of secret people.",
+        "examples": [1],
+    },
     "epsilon": {**EPSILON_SCHEMA, "description": "The most that any person may be charged."},
     "expected_size": {
         "type": "number",
@@ -95,6 +110,7 @@ _FIELDS: Mapping[str, Mapping[str, Any]] = {
 }
 _NUMBERS: Mapping[str, Callable[[str], Any]] = {
     "share": parse_share,
+    "until": parse_half_width,
     "epsilon": parse_epsilon,
     "expected_size": parse_size,
     "least_epsilon": parse_epsilon,
@@ -110,6 +126,9 @@ PARAMETERS: dict[str, str] = {
 
 LISTS = frozenset({"edges", "where"})
 """Fields that may be arrays, or have commas between."""
+
+HALF_WIDTH = "half_width"
+"""What `until` may be an object of."""
 
 REPEATABLE = frozenset({"where"})
 """Query parameters that may be repeated."""
@@ -171,6 +190,14 @@ def request_body() -> dict[str, Any]:
         "properties": {
             **_FIELDS,
             "where": {**_FIELDS["where"], "type": ["string", "array"], "items": {"type": "string"}},
+            "until": {
+                **_FIELDS["until"],
+                "type": ["number", "object"],
+                "properties": {HALF_WIDTH: {"type": "number", "exclusiveMinimum": 0}},
+                "additionalProperties": False,
+                "required": [HALF_WIDTH],
+                "examples": [{HALF_WIDTH: 1}],
+            },
             "parameters": {
                 "type": "object",
                 "properties": parameters,
@@ -230,6 +257,11 @@ def read_question(
         if name in FLAGS:
             errors.append(FieldError(name, "belongs in the document that is posted to releases"))
             continue
+        if name == "until" and isinstance(value, dict):
+            if value.keys() != {HALF_WIDTH}:
+                errors.append(FieldError(name, f"must be a number, or an object with {HALF_WIDTH}"))
+                continue
+            value = value[HALF_WIDTH]
         if name in LISTS and isinstance(value, list) and all(isinstance(one, str) for one in value):
             value = ",".join(value)
         if name not in _FIELDS and name not in parameter_names:

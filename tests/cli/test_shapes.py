@@ -220,3 +220,23 @@ def test_a_spread_that_noise_hides_is_at_most_its_upper_end(ask: Asker, tmp_path
         said = headline(*(spread["estimate"], 0.0, spread["interval"]["upper"]), "sd").in_words
         assert said.startswith("at most ")
         assert said in shown
+
+
+@pytest.mark.long
+def test_a_command_asks_until_an_interval_is_small_enough(ask: Asker, study: str) -> None:
+    whole = ask("analyse", "plan", study, "--share", "1", "--json")
+    best = json.loads(whole.output)["estimators"][0]["half_width"]
+    made = ask("analyse", "release", study, "--until", f"{2 * best}", "--json")
+    assert made.status == 0, made.errors
+    found = json.loads(made.output)
+    assert 0 < found["share"] < 1
+    assert (found["interval"]["upper"] - found["interval"]["lower"]) / 2 <= 2 * best * (1 + 1e-9)
+    read = ask("analyse", "mean", study, "--until", f"{2 * best}", "--json")
+    assert json.loads(read.output)["id"] == found["id"]
+    refused = ask("analyse", "release", study, "--until", f"{best / 2}")
+    assert refused.status != 0
+    assert "no share reaches this half-width: the best is predicted to be" in refused.errors
+    for bad in (["--until", "0"], ["--until", "1", "--share", "0.1"]):
+        named = ask("analyse", "release", study, *bad)
+        assert named.status != 0
+        assert "until" in named.errors

@@ -624,3 +624,11 @@ def test_fields_of_a_later_service_do_no_harm(client: Any, service: FakeService)
     study = client.study("commute")
     assert study.raw["something"] == {"new": [1]}
     assert json.dumps(study.raw["something"])
+
+
+@pytest.mark.parametrize("until", [0.5, "0.5"])
+def test_a_half_width_is_sent_in_place_of_a_share(
+    client: Any, service: FakeService, until: float | str
+) -> None:
+    client.release("commute", until=until)
+    assert json.loads(service.log[-1].content)["until"] in (0.5, "0.5")

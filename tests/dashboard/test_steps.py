@@ -158,3 +158,32 @@ async def test_the_second_step_shows_what_holds_at_all_of_them(analyst: Browser,
         answer = await ask(service, study, share=share)
         await analyst.get(f"/dashboard/releases/{answer['id']}")
         assert ("95 % interval, these people, at all steps" in analyst.page) is shown
+
+
+async def test_a_page_asks_until_an_interval_is_small_enough_and_says_what_can_be_reached(
+    analyst: Browser, service: Service
+) -> None:
+    study = await service.study()
+    await service.crowd(study, 400)
+    plan = (await service.call("GET", f"/v1/studies/{study}/plan?share=0.3", "analyse")).json()
+    wanted = next(one for one in plan["estimators"] if one["chosen"])["half_width"]
+    path = f"/dashboard/studies/{study}"
+    await analyst.get(f"{path}?until={wanted}")
+    key = KEYS.findall(analyst.page)[0]
+    made = await analyst.post(f"{path}/releases", {"key": key, "until": f"{wanted}"})
+    assert made.status_code == 303
+    release = made.headers["location"].rpartition("/")[2].partition("?")[0]
+    found = (await service.call("GET", f"/v1/releases/{release}", "analyse")).json()
+    assert found["share"] == pytest.approx(0.3, abs=2e-6)
+    await newcomers(service, study, 130)
+    await analyst.get(f"{path}?until={wanted / 2}")
+    assert "newcomers only" in text_of(analyst.page)
+    renew = re.findall(r'name="until" value="([^"]*)"', analyst.page)
+    assert "" in renew, "who renews does so at the share that is there"
+    refused = await analyst.get(f"{path}?until=0.0001")
+    assert "is refused: no share reaches this half-width: the best is predicted to be" in text_of(
+        refused.text
+    )
+    asked = {"key": str(KEYS.findall(analyst.page)[0]), "until": "0.0001"}
+    refused = await analyst.post(f"{path}/releases", asked)
+    assert refused.status_code == 409

@@ -39,6 +39,7 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
         return request, now, await request.standing(connection, any_share=True)
 
     request, now, stands = await database.run_tx("plan.profile", body)
+    now, request, unreached = await run(any_plan.reached, request, now)
     planned, newcomers, refusal = await run(_planned, request, now, reading)
     return any_plan.planned(
         request,
@@ -46,7 +47,7 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
         stands=stands,
         newcomers=newcomers,
         estimators=() if planned is None else (planned,),
-        refusal=refusal,
+        refusal=unreached or refusal,
     )
 
 

@@ -26,6 +26,7 @@ from app.services.shapes.shape_parameters import (
 )
 from app.services.statistics.any_question import AnyQuestion, digest_of
 from app.services.statistics.levels import Level, level_of, tilt_of
+from app.services.statistics.questions import COUNT as COUNT
 from app.services.statistics.questions import (
     DECLARED,
     FOUND,
@@ -46,7 +47,7 @@ from app.services.statistics.questions import (
 )
 
 HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN = "histogram", "distribution", "quantile", "median"
-DESCRIBE, SHARES, COUNT, COVARIANCE = "describe", "shares", "count", "covariance"
+DESCRIBE, SHARES, COVARIANCE = "describe", "shares", "covariance"
 
 SHAPES = (HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN, DESCRIBE, SHARES, COUNT, COVARIANCE)
 """Statistics of the distribution, and of how many people there are. A histogram and the distribution

@@ -165,7 +165,7 @@ class Answering(ABC, Generic[Asked, Now]):
         except ServiceError as refusal:
             # What is missing may have been spent on this very answer, by a request that was quicker.
             # Where a better one cannot be had, the best one answers who only reads.
-            any_share = isinstance(refusal, PrivacyRefusal | NotApplicable)
+            any_share = request.until is None and isinstance(refusal, PrivacyRefusal | NotApplicable)
             known = await self._database.run_tx(
                 "release.known", lambda c: self._known(c, request, any_share=any_share)
             )
@@ -200,10 +200,13 @@ class Answering(ABC, Generic[Asked, Now]):
         """
         now: Now = await run("release.cohorts", lambda connection: self._read(connection, request))
         with self._observer.step("plan"):
+            now, request = await work.run(now.reaching, request)
             made = await work.run(now.made, request)
         if isinstance(made, PieceStep) and not made.finer and now.before and now.before.epoch == now.epoch:
             return now.before.release
         request.check_read(made)
+        if request.until is not None:
+            await run("release.quota", lambda connection: _check_quota(connection, request))
         request.check(*request.compared(made), now.best)
         await work.run(request.check_told, now, made)
         had = made.had_by_all if isinstance(made, PieceStep) else 0
@@ -223,7 +226,7 @@ class Answering(ABC, Generic[Asked, Now]):
         async def body(connection: Connection) -> StoredRelease:
             # First everything that decides. What is refused or answered here has written nothing.
             head = await store.lock_chain(connection, draft.study_id)
-            if request.first and (known := await request.standing(connection)) is not None:
+            if (known := await request.answered(connection)) is not None:
                 return known
             idempotency, use = request.idempotency, request.use
             if idempotency is not None and (reply := await self._replies.claim(connection, idempotency)):
@@ -257,7 +260,7 @@ class Answering(ABC, Generic[Asked, Now]):
     ) -> StoredRelease | None:
         """The release that answers this request already: its key's, or the one that stands."""
         if request.idempotency is None:
-            return await request.standing(connection, any_share=any_share) if request.first else None
+            return await request.answered(connection, any_share=any_share)
         reply = await self._replies.read(connection, request.idempotency)
         return None if reply is None else await replayed(connection, reply)
 

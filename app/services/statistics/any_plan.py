@@ -1,17 +1,19 @@
 """What every plan says: of the question, and of what renews the answer that stands."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from app.core.epsilon import MICRO
-from app.core.errors import PrivacyRefusal, ServiceError
+from app.core.errors import NotReached, PrivacyRefusal, ServiceError
 from app.core.release import StoredRelease
 from app.core.study import Currency
 from app.estimators.interface import NotApplicable
-from app.services.statistics.any_request import AnyRequest, AnySituation
+from app.services.statistics.any_request import AnyRequest, AnySituation, Asked
 from app.services.statistics.drafting import Newcomers, Planned, PlannedEstimator
 from app.services.statistics.piece_ledger import PieceStep
 from app.services.statistics.reading import Reading
+
+Now = TypeVar("Now", bound=AnySituation[Any])
 
 
 def planned(
@@ -38,6 +40,17 @@ def planned(
         estimators=estimators,
         refusal=refusal,
     )
+
+
+def reached(request: Asked, now: Now) -> tuple[Now, Asked, NotReached | None]:
+    """As `AnySituation.reaching`; where no share is enough, at the whole one, with the refusal."""
+    try:
+        return *now.reaching(request), None
+    except NotReached as refusal:
+        whole = request.at(MICRO)
+        return now.among(whole, now.cohorts), whole, refusal
+    except (PrivacyRefusal, NotApplicable):
+        return now, request, None  # The plan finds out the same.
 
 
 def newcomers_of(request: AnyRequest, now: AnySituation[Any], reading: Reading) -> Newcomers | None:

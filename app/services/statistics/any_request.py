@@ -1,5 +1,6 @@
 """What every request for an answer has: what stands for it, what a new one is compared with, who is asked."""
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,11 +16,13 @@ from app.core.quota import QuotaUse
 from app.core.release import Facts, StoredRelease
 from app.core.study import Relation, Study, StudyDefinition
 from app.estimators.interface import Accuracy
+from app.estimators.together import KnownError
 from app.services.replies import Idempotency
 from app.services.statistics import gain, says_nothing
 from app.services.statistics.any_question import AnyQuestion
 from app.services.statistics.levels import Numbered
-from app.services.statistics.questions import Ask
+from app.services.statistics.questions import SUM, Ask
+from app.services.statistics.reaching import smallest
 from app.services.statistics.reading import Reading
 from app.store import pieces
 from app.store import releases as store
@@ -38,6 +41,7 @@ class AnyRequest(ABC):
         statistic: What is to be read off the answer.
         asker, idempotency, allow_worse, fresh: As in `Answering.release`.
         had: What its question has used [ppm]: of the asker's quota it takes the rest.
+        until: What half of the interval is to be at most, in place of a share, and of what; None of others.
         published: add_remove_one: noisy numbers of the people it is about, the newest first.
     """
 
@@ -52,6 +56,7 @@ class AnyRequest(ABC):
     allow_worse: bool
     fresh: bool
     had: int = 0
+    until: tuple[float, Reading] | None = None
     published: Sequence[Numbered] = ()
 
     @classmethod
@@ -76,13 +81,14 @@ class AnyRequest(ABC):
             study=replace(study, definition=study.definition.of_measure(question.measure)),
             question=question,
             first=first,
-            least=ask.share is not None or ask.epsilon is not None,
-            raises=ask.share is None,
+            least=any(one is not None for one in (ask.share, ask.epsilon, ask.until)),
+            raises=ask.share is None and ask.until is None,
             statistic=ask.statistic,
             asker=asker,
             idempotency=idempotency,
             allow_worse=allow_worse,
             fresh=fresh,
+            until=None if ask.until is None else (ask.until, Reading.of(study.definition, ask.read or ask)),
         )
 
     @staticmethod
@@ -124,6 +130,9 @@ class AnyRequest(ABC):
         What people who came since the last step have not given yet counts when they are charged. Where the
         number of people is secret, with those who take part chosen, and numbers of people to predict for.
         """
+        if self.until is not None:
+            # Until the share is known it takes as little of a quota as an answer that stands.
+            self = replace(self, question=self.question.at(1))
         if not self.compares:
             return await self._leveled(connection)
         if not self.by_steps:
@@ -145,6 +154,13 @@ class AnyRequest(ABC):
         if not self.compares and share != self.question.share:
             question = question.leveled(self.study.definition, self.published)
         return replace(self, question=question)
+
+    async def answered(self, connection: Connection, *, any_share: bool = False) -> StoredRelease | None:
+        """What answers who only reads: what stands, or with `until` the best that does, if that is enough."""
+        if not self.first:
+            return None
+        found = await self.standing(connection, any_share=any_share or self.until is not None)
+        return found if self.until is None or (found and _is_near(found.body, *self.until)) else None
 
     @property
     @abstractmethod
@@ -285,16 +301,62 @@ class AnySituation(ABC, Generic[Asked]):
             request: For some share.
             times: As many people as there are.
         """
-        cohorts = self.cohorts if request.compares else ()
-        now = self if times == 1 and request.compares else replace(self, pieces=(), before=None)
-        if times != 1:
-            request = replace(request, question=request.question.of_times(times))
-            cohorts = multiplied(cohorts, times)
-        return request.told(now.among(request, cohorts).made(request))
+        if times == 1:
+            return request.told(self.predicted(request))
+        now, cohorts = replace(self, pieces=(), before=None), self.cohorts if request.compares else ()
+        request = replace(request, question=request.question.of_times(times))
+        return request.told(now.among(request, multiplied(cohorts, times)).made(request))
+
+    def predicted(self, request: Asked) -> Any:
+        """The answer to a request for another share, from what may be known before it is drawn.
+
+        Raises:
+            BudgetExhausted, NotApplicable: there is none.
+        """
+        now = self if request.compares else replace(self, pieces=(), before=None)
+        return now.among(request, self.cohorts if request.compares else ()).made(request)
+
+    def reaching(self, request: Asked) -> tuple[Self, Asked]:
+        """The request with the share that its `until` takes, and what its answer is planned from.
+
+        Raises:
+            NotReached: none is enough.
+            BudgetExhausted, NotApplicable: there is no answer at all.
+        """
+        if request.until is None:
+            return self, request
+        wanted, reading = request.until
+
+        def half_width(share: int) -> float | None:
+            asked = request.at(share)
+            return asked.accuracy(self.predicted(asked), reading).half_width
+
+        least = max(1, self.share_before if request.by_steps else 0)
+        found = request.at(smallest(half_width, wanted, least=least))
+        return self.among(found, self.cohorts), found
 
     def among(self, request: Asked, cohorts: Sequence[Cohort]) -> Self:
         """What an answer about other people is planned from."""
         return replace(self, cohorts=cohorts)
+
+
+_ROUNDED = 1 + 1e-9
+"""The ends of an interval are rounded, half of what lies between them is a little more or less for it."""
+
+
+def _is_near(body: bytes, wanted: float, reading: Reading) -> bool:
+    """Whether an answer is as exact as is wanted: half of its interval, or of that of what is read off it."""
+    document = json.loads(body)
+    if reading.weights:
+        groups = {one["where"][reading.by]: one.get("error") for one in document["groups"]}
+        parts = [(weight, groups[label]) for label, weight in reading.weights.items()]
+        if any(error is None for _, error in parts):
+            return False
+        known = KnownError.weighted([(weight, KnownError.read(error)) for weight, error in parts])
+        return known.dataset.half_width() <= wanted * _ROUNDED
+    times = document["people"] if reading.statistic == SUM else 1
+    read = [one["interval"] for one in document.get("coordinates", [document])]
+    return all(times * (one["upper"] - one["lower"]) / 2 <= wanted * _ROUNDED for one in read)
 
 
 def multiplied(cohorts: Sequence[Cohort], times: float) -> list[Cohort]:

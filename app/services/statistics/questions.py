@@ -17,6 +17,8 @@ from app.services.statistics.levels import Level, level_of, tilt_of
 
 MEAN, SUM, VARIANCE, SD = "mean", "sum", "variance", "sd"
 
+COUNT = "count"
+
 STATISTICS = (MEAN, SUM, VARIANCE, SD)
 """What is read off one release of a mean. In add_remove_one studies the two last ones have a release of their
 own, with three sums in place of two, and a sum has none: the number of people is secret."""
@@ -37,6 +39,8 @@ class Ask:
         statistic: What of the study, one of `STATISTICS`.
         estimator: Name, or None for `auto`.
         share: Part of each personal epsilon to use [ppm]; None for the study's default.
+        until: In place of it, what half of the interval is to be at most: the smallest share for which that
+            is predicted [the statistic's unit].
         epsilon: The most that any person may be charged [micro-epsilon]; None for no such cap.
         expected_size: add_remove_one: what to take for the secret number of people.
         least_epsilon: add_remove_one: the least that people must have offered; None where the service chooses
@@ -46,6 +50,7 @@ class Ask:
         by: An attribute, of each label of which it asks; empty for none.
         simultaneous, standardize, of, between: What is read off the answer, see `statistics.reading`.
         needs: Labels of `by` without an answer for which there is nothing to read.
+        read: What is read off the answer, where this is the question of a reading and has `until`.
         measure: Of which measure, in a study of several; in others empty, or the name of the one.
         parameters: Raw text of the estimator's parameters.
     """
@@ -53,6 +58,7 @@ class Ask:
     statistic: str = "mean"
     estimator: str | None = None
     share: int | None = None
+    until: float | None = None
     epsilon: int | None = None
     expected_size: float | None = None
     least_epsilon: int | None = None
@@ -64,6 +70,7 @@ class Ask:
     of: str = ""
     between: str = ""
     needs: tuple[str, ...] = ()
+    read: "Ask | None" = None
     measure: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
 

@@ -10,8 +10,19 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from app.core.errors import FieldError, InvalidRequest
-from app.core.study import StudyDefinition
-from app.services.statistics.questions import MEAN, STATISTICS, SUM, Ask, no_number, of_vectors
+from app.core.study import Relation, StudyDefinition
+from app.services.statistics.questions import (
+    COUNT,
+    DECLARED,
+    FOUND,
+    MEAN,
+    RANGE,
+    STATISTICS,
+    SUM,
+    Ask,
+    no_number,
+    of_vectors,
+)
 
 DIFFERENCE = "difference"
 
@@ -81,6 +92,8 @@ class Reading:
             errors.append(FieldError("simultaneous", f"applies to {MEAN}, {SUM} and {DIFFERENCE}"))
         elif ask.simultaneous and not by:
             errors.append(FieldError("simultaneous", "applies to answers by labels: give by"))
+        if ask.until is not None and (reason := _no_until(study, ask)):
+            errors.append(FieldError("until", reason))
         if ask.statistic in READ and of_vectors(study, ask):
             if ask.statistic == DIFFERENCE:
                 raise InvalidRequest.field("statistic", no_number(study.of_measure(ask.measure)))
@@ -104,7 +117,8 @@ class Reading:
             shares=shares,
             between=between,
         )
-        return replace(reading, ask=replace(plain, needs=tuple(reading.weights)))
+        read = None if ask.until is None else ask
+        return replace(reading, ask=replace(plain, needs=tuple(reading.weights), read=read))
 
     @property
     def weights(self) -> Mapping[str, float]:
@@ -113,6 +127,22 @@ class Reading:
             one, other = self.between
             return {one: 1.0, other: -1.0}
         return {label: float(share) for label, share in self.shares.items() if share}
+
+
+def _no_until(study: StudyDefinition, ask: Ask) -> str:
+    """Why the answer to a question cannot be asked for by its half-width; empty where it can.
+
+    Decided from question and study alone. Half of an interval is predicted where neither values nor a secret
+    number of people decide it; of others there is at most a bound, which is compared with nothing.
+    """
+    if ask.share is not None or ask.epsilon is not None:
+        return "is in place of share and epsilon"
+    if ask.parameters.get(RANGE) == FOUND:
+        return f"applies to a {DECLARED} range: over one that is found first, that decides the interval"
+    if study.relation is Relation.REPLACE_ONE:
+        widths = (MEAN, SUM, DIFFERENCE)
+        return "" if ask.statistic in widths else f"applies to {', '.join(widths)}: no others' is predicted"
+    return "" if ask.statistic == COUNT else f"applies to {COUNT} here: no other half-width is predicted"
 
 
 def _attribute(study: StudyDefinition, text: str, example: str) -> tuple[str, list[str]]:

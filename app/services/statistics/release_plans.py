@@ -50,6 +50,7 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
         return request, await Situation.read(connection, request, rows, epoch=0), stands, free
 
     request, now, stands, free = await database.run_tx("plan.profile", body)
+    now, request, unreached = await run(any_plan.reached, request, now)
     definition, name = request.study.definition, request.question.estimator
     estimators = (
         registry.applicable(definition.relation, definition.noise)
@@ -59,6 +60,7 @@ async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = Fals
     planned = [entry for one in estimators if (entry := await run(_plan, request, now, one, reading))]
     # Steps are chosen by what they come to at share 1, others by the answer itself.
     taken, refusal = await run(_taken, request, now)
+    refusal = unreached or refusal
     nothing = isinstance(refusal, SaysNothing)
     planned.sort(
         key=lambda entry: (

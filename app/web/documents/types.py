@@ -194,6 +194,18 @@ def parse_size(text: str) -> float:
     return float(decimal_in(text, 1, MAX_SIZE, "10^12"))
 
 
+def parse_half_width(text: str) -> float:
+    """Half of an interval that is wanted, above 0.
+
+    Raises:
+        InvalidValue: not an admissible one.
+    """
+    number = float(finite(text))
+    if not 0 < number < math.inf:
+        raise InvalidValue("must be above 0")
+    return number
+
+
 def _lifetime(text: str) -> int:
     return epsilon_limit(decimal_in(text, 0, MAX_LIFETIME, "10^9"))
 
