@@ -68,7 +68,7 @@ def shares_subject(name: str, relation: Relation, *, planted: bool = False) -> S
     )
     made = shape_kinds.make(study, question, [person])
     assert isinstance(made, ShapePlan)
-    plan = made.bins_plan
+    plan = made.plan
     if planted:
         plan = replace(plan, weighing=replace(plan.weighing, relation=Relation.ADD_REMOVE_ONE))
 

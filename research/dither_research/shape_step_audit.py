@@ -44,7 +44,7 @@ def stepped_subject(name: str, *, by_coordinate: bool = False, anew: bool = Fals
             raise ValueError("such a question is answered by steps")
         paid = replace(person, spent=first.most)
         before = LastStep(release=UUID(int=1), share=SHARES[0], epoch=1)
-        second = plan_step(study, questions[1], [paid], first.take({1: counts})[2].changed, before)
+        second = plan_step(study, questions[1], [paid], first.take({1: counts})[1].changed, before)
         if second is None:
             raise ValueError("such a question is answered by steps")
         return first, second

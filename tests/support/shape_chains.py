@@ -29,7 +29,7 @@ class ShapeChain:
         live = [replace(one, spent=self.spent.get(one.id, 0)) for one in people]
         step = plan_step(self.study, question, live, [*self.pieces.values()], self.before)
         assert step is not None
-        self.last, _, taken = step.take(counts)
+        self.last, taken = step.take(counts)
         self.pieces |= {piece.number: piece for piece in taken.changed}
         self.before = LastStep(release=UUID(int=share), share=share, epoch=1)
         for charge in step.charges:

@@ -87,13 +87,13 @@ def fix_answers(monkeypatch: pytest.MonkeyPatch) -> None:
         return [7_000_000 * (place % 5 + 1) for place in range(cells)]
 
     monkeypatch.setattr(planning, "noisy", noisy)
-    monkeypatch.setattr(coordinates.CoordinatesPlan, "noisy", lambda plan, sums: (noisy(plan, sums), ()))
+    monkeypatch.setattr(coordinates.CoordinatesPlan, "noisy", lambda plan, sums, *_: (noisy(plan, sums), ()))
     monkeypatch.setattr(
         covariances.CovariancePlan,
         "noisy",
-        lambda plan, _: ([PARTS * 7_000_000 * place for place in range(1, plan.reader.sums + 1)], ()),
+        lambda plan, *_: ([PARTS * 7_000_000 * place for place in range(1, plan.reader.sums + 1)], ()),
     )
-    monkeypatch.setattr(counts.CountPlan, "noisy", lambda plan, weighing: 17_000_000 * GRID_SIZE)
+    monkeypatch.setattr(counts.CountPlan, "noisy", lambda plan, *_: 17_000_000 * GRID_SIZE)
     monkeypatch.setattr(steps, "take", stepped)
     monkeypatch.setattr(combining, "apart", kept)
     monkeypatch.setattr(combining, "combine", combined)

@@ -24,7 +24,7 @@ from app.core.session import SessionDefinition
 from app.core.study import Relation, Study, Trust
 from app.mechanisms.draw import draw
 from app.services.observer import Observer
-from app.services.statistics.planning import in_units
+from app.services.statistics.drafts import in_units
 from app.sessions.kmeans import ClusterRules
 from app.sessions.kmeans_protocol import RunningKMeans
 from app.sessions.points import ClusterSums

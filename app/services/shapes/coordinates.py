@@ -49,9 +49,9 @@ from app.estimators.quantiles import LEVEL
 from app.estimators.together import together
 from app.estimators.transformed import MOMENTS
 from app.mechanisms.draw import draw
-from app.services.shapes.priced_plan import OneShape
+from app.services.shapes.priced_plan import Noisy, PiecesPlan
 from app.services.shapes.shape_crowd import ShapeCrowd
-from app.services.shapes.shape_parts import Noisy, Part, groups_of, mean_estimator, mean_question
+from app.services.shapes.shape_parts import Part, groups_of, mean_estimator, mean_question
 from app.services.shapes.shape_plans import added_up, refuse_without_people
 from app.services.shapes.shape_questions import ShapeQuestion
 from app.services.shapes.shape_trees import Grown
@@ -62,7 +62,7 @@ from app.services.statistics.whole_plans import planned_share, weights_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CoordinatesPlan(OneShape):
+class CoordinatesPlan(PiecesPlan):
     """One question, priced, for one crowd.
 
     Attributes:
@@ -171,16 +171,6 @@ class CoordinatesPlan(OneShape):
         """What is measured of whom, for the ledger."""
         return [Measurement.of_queries(self.queries, self.noise, self.crowd.groups, self.crowd.ids)]
 
-    def answer(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> dict[str, object]:
-        """Add exact noise to the sums of all coordinates, read the result. Draws entropy.
-
-        Args:
-            counts: For each cohort that takes part its people, the sum of each coordinate [grid steps], and
-                the sum of the squares of each (`app.core.grid.square`).
-            grown: None: it has no `trees`.
-        """
-        return self.read(self.noisy(counts))
-
     def read(self, *drawn: Noisy) -> dict[str, object]:
         """The answer; that for all people from what is drawn for each label."""
         read = []
@@ -191,32 +181,25 @@ class CoordinatesPlan(OneShape):
                 each = len(sums) // self.study.dimension
                 values += sums[place * each : (place + 1) * each]
             read.append(self.plan.conclude(values))
-        answer = self._document(read)
+        answer: dict[str, object] = {
+            "coordinates": [{"coordinate": place, **self._shown(one)} for place, one in enumerate(read)]
+        }
         # Each coordinate has a noisy count of its own: their mean has the least noise.
         noisy = [found for one in read if isinstance(found := one.details.get("noisy_count"), float)]
         return answer | ({"noisy_count": sum(noisy) / len(noisy)} if noisy else {})
 
-    def of_pieces(self, pieces: Sequence[Piece], counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
-        """What a plan of `reading` says of noisy sums, and of public people; `counts` as in `answer`."""
+    def beside(self, pieces: Sequence[Piece], counts: Mapping[int, Sequence[int]]) -> list[Noisy]:
+        """Noisy sums of a plan of `reading`, and behind them those of public people."""
         dimension = self.study.dimension
         sums = [piece.sums for piece in pieces] + [self.crowd.public_sums(counts, 1 + 2 * dimension)[1:]]
-        return self._document(
-            [
-                self.plan.conclude([own[place] for place in (at, at + dimension) for own in sums])
-                for at in range(dimension)
-            ]
-        )
+        return [
+            ([own[place] for at in range(dimension) for place in (at, at + dimension) for own in sums], ())
+        ]
 
     def of_labels(
         self, labels: "Sequence[tuple[ShapeCrowd, CoordinatesPlan | None]]", question: ShapeQuestion
     ) -> "CoordinatesPlan":
-        """What reads the coordinates of all people off what is drawn for labels, and charges no one.
-
-        Args:
-            labels: For each declared label its people and its plan, None without an answer.
-            question: What is asked.
-
-        """
+        """See `OneShape`."""
         crowd, of_each = ShapeCrowd.joined([one for one, _ in labels]), _of_each(self.study)
         asked = mean_question(self.study, question, crowd, of_each, _parameters(self.study, question))
         if self.study.relation is Relation.ADD_REMOVE_ONE:
@@ -227,8 +210,14 @@ class CoordinatesPlan(OneShape):
             )
         return replace(self, crowd=crowd, plan=plan, costs=(), most=0)
 
-    def noisy(self, counts: Mapping[int, Sequence[int]]) -> Noisy:
-        """The queries of all coordinates with exact noise, and no reports. Integers; draws entropy."""
+    def noisy(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> Noisy:
+        """The queries of all coordinates with exact noise, and no reports. Integers; draws entropy.
+
+        Args:
+            counts: For each cohort that takes part its people, the sum of each coordinate [grid steps], and
+                the sum of the squares of each (`app.core.grid.square`).
+            grown: None: it has no `trees`.
+        """
         dimension, groups = self.study.dimension, self.crowd.groups
         sizes = [group.count * GRID_SIZE for group in groups]
         sums = [
@@ -243,9 +232,6 @@ class CoordinatesPlan(OneShape):
             exact += [query.value(totals, sizes, squares) for query in self.plan.queries]
         errors = draw(self.noise, queries=len(exact))
         return [value + error for value, error in zip(exact, errors, strict=True)], ()
-
-    def _document(self, read: Sequence[Conclusion]) -> dict[str, object]:
-        return {"coordinates": [{"coordinate": place, **self._shown(one)} for place, one in enumerate(read)]}
 
     def _shown(self, found: Conclusion) -> dict[str, object]:
         """What the answer says of a coordinate."""

@@ -35,7 +35,7 @@ from app.services.shapes.shape_trees import Grown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CountPlan(OneShape):
+class CountPlan(OneShape[int | None]):
     """One question, priced, for one crowd.
 
     Attributes:
@@ -109,29 +109,34 @@ class CountPlan(OneShape):
         query = _query(self.weighing.weights)
         return [Measurement.of_queries([query], self.noise, self.crowd.groups, self.crowd.ids)]
 
-    def answer(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> dict[str, object]:
-        """Count, add exact noise, read the result. Draws entropy where the number is secret.
+    def noisy(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> int | None:
+        """The sum of weights with exact noise [their unit, times 2**GRID_BITS]; None of a public number.
+
+        Draws entropy.
 
         Args:
             counts: Not looked at: the sizes of cohorts say it.
             grown: None: it has no `trees`.
         """
         if self.weighing is None:
+            return None
+        zeros = [0] * len(self.crowd.groups)
+        sizes = [group.count * GRID_SIZE for group in self.crowd.groups]
+        (error,) = draw(self.noise, queries=1)
+        return _query(self.weighing.weights).value(zeros, sizes, zeros) + error
+
+    def read(self, *drawn: int | None) -> dict[str, object]:
+        """The number of people, and its interval."""
+        (number,) = drawn
+        if self.weighing is None or number is None:
             return public_count(self.crowd.people)
         # No number is below 0, so a noisy one is no further from the true one where it is raised to 0.
-        people = max(0.0, self.noisy(self.weighing) / GRID_SIZE / self.weighing.cap)
+        people = max(0.0, number / GRID_SIZE / self.weighing.cap)
         margin = self.half_width or 0.0
         interval = Interval(
             level=LEVEL, lower=max(0.0, people - margin), upper=people + margin, coverage="at_least"
         )
         return {"estimate": people, "interval": asdict(interval)}
-
-    def noisy(self, weighing: Weighing) -> int:
-        """The sum of weights with exact noise [their unit, times 2**GRID_BITS]. Draws entropy."""
-        zeros = [0] * len(self.crowd.groups)
-        sizes = [group.count * GRID_SIZE for group in self.crowd.groups]
-        (error,) = draw(self.noise, queries=1)
-        return _query(weighing.weights).value(zeros, sizes, zeros) + error
 
     @property
     def _law(self) -> ErrorLaw:

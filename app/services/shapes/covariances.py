@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.accounting.measurement import Measurement, Workload
 from app.accounting.pair_prices import pair_cost, parts_cost
@@ -14,10 +14,10 @@ from app.estimators.covariance import LARGEST, CovarianceReader, PairReader
 from app.estimators.covariance_secret import SecretCovarianceReader, halved
 from app.estimators.weighing import Target, weigh_public
 from app.mechanisms.draw import draw
-from app.services.shapes.priced_plan import OneShape
+from app.services.shapes.priced_plan import Noisy, OneShape
 from app.services.shapes.shape_crowd import ShapeCrowd
-from app.services.shapes.shape_parts import Noisy, groups_of
-from app.services.shapes.shape_plans import added_up, central_costs, weigh
+from app.services.shapes.shape_parts import Part, groups_of
+from app.services.shapes.shape_plans import priced, weigh
 from app.services.shapes.shape_questions import ShapeQuestion
 from app.services.shapes.shape_trees import Grown
 
@@ -40,7 +40,7 @@ def _reader(study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd) 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CovariancePlan(OneShape):
+class CovariancePlan(OneShape[Noisy]):
     """One question, priced, for one crowd.
 
     Attributes:
@@ -50,8 +50,10 @@ class CovariancePlan(OneShape):
     reader: PairReader
 
     @classmethod
-    def of_crowd(cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd) -> "CovariancePlan":
-        """Plan and price it.
+    def of_crowd(
+        cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, part: Part = int
+    ) -> "CovariancePlan":
+        """Plan and price it, for all of each offer.
 
         Raises:
             NotApplicable: no person central or public is there, and the number of people is public.
@@ -62,8 +64,7 @@ class CovariancePlan(OneShape):
         def price(weight: int) -> int:
             return (parts_cost if secret else pair_cost)(weight, reader.noise)
 
-        costs = added_up(crowd, central_costs(crowd, reader.weighing.weights, price))
-        most = price(reader.weighing.cap) if secret else max(costs, default=0)
+        costs, most = priced(crowd, reader.weighing, price)
         return cls(crowd=crowd, reader=reader, costs=costs, most=most)
 
     @property
@@ -99,22 +100,14 @@ class CovariancePlan(OneShape):
         weights, noise = self.reader.weighing.weights, self.reader.noise
         return [Measurement.of_weights(Workload.PAIR, noise, weights, self.crowd.groups, self.crowd.members)]
 
-    def answer(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> dict[str, object]:
-        """Weigh the sums, add exact noise, read the result. Integers until the noise is in; draws entropy.
+    def noisy(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> Noisy:
+        """The weighed sums with exact noise, and no reports. Integers until it is in; draws entropy.
 
         Args:
             counts: For each cohort that takes part its people, the sums of both numbers [grid steps], and the
                 sum of their products about the middles [2^-30 of a squared step].
             grown: None: it has no `trees`.
         """
-        return self.read(self.noisy(counts))
-
-    def read(self, *drawn: Noisy) -> dict[str, object]:
-        """The answer; that for all people from what is drawn for each label."""
-        return self.reader.read(*(sums for sums, _ in drawn))
-
-    def noisy(self, counts: Mapping[int, Sequence[int]]) -> Noisy:
-        """The sums with exact noise, and no reports. Draws entropy."""
         parts = [
             [weight * part for part in self.reader.parts(*counts[cohort.id])]
             for weight, members in zip(self.reader.weighing.weights, self.crowd.members, strict=True)
@@ -123,3 +116,15 @@ class CovariancePlan(OneShape):
         ]
         errors = draw(self.reader.noise, queries=self.reader.sums)
         return [sum(column) for column in zip(errors, *parts, strict=True)], ()
+
+    def read(self, *drawn: Noisy) -> dict[str, object]:
+        """The answer; that for all people from what is drawn for each label."""
+        return self.reader.read(*(sums for sums, _ in drawn))
+
+    def of_labels(
+        self, labels: "Sequence[tuple[ShapeCrowd, CovariancePlan | None]]", question: ShapeQuestion
+    ) -> "CovariancePlan":
+        """See `OneShape`."""
+        weighed = [(crowd.people, one.reader.weighing) for crowd, one in labels if one is not None]
+        people = sum(crowd.people for crowd, _ in labels)
+        return replace(self, reader=self.reader.of_labels(weighed, people, (question.tilt or 0) / MICRO))

@@ -19,8 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from app.accounting.costs import group_costs
-from app.accounting.measurement import Measurement, Workload
-from app.accounting.shape_prices import tree_cost
+from app.accounting.measurement import Measurement
 from app.core.cohort import Cohorts, Group, Groups
 from app.core.noise import as_document
 from app.core.study import Relation, StudyDefinition
@@ -30,14 +29,10 @@ from app.estimators.quantile_tree import TreePlan
 from app.estimators.transformed import MOMENTS
 from app.services.shapes.counts import CountPlan, public_count
 from app.services.shapes.priced_plan import OneShape
+from app.services.shapes.quantiles import tree_measured, tree_of, tree_priced
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_parts import Part, groups_of, mean_estimator, mean_question
-from app.services.shapes.shape_plans import (
-    added_up,
-    central_costs,
-    tree_of,
-    weigh,
-)
+from app.services.shapes.shape_plans import added_up
 from app.services.shapes.shape_questions import QUARTILES, ShapeQuestion
 from app.services.shapes.shape_trees import Grown, Tree
 from app.services.statistics import planned_errors, planning, says_nothing
@@ -59,8 +54,12 @@ def of_moments(offer: int) -> int:
     return offer - of_quartiles(offer)
 
 
+Drawn = tuple[Sequence[int], Grown, int | None]
+"""Noisy sums of the moments, the levels of the tree, and the noisy number of people where that is secret."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Description(OneShape):
+class Description(OneShape[Drawn]):
     """One question, priced, for one crowd.
 
     Attributes:
@@ -111,17 +110,13 @@ class Description(OneShape):
         if not secret:
             mean = with_second_moment(mean, groups, asked)
         of_mean = group_costs(mean.queries, mean.noise, relation, groups, study.noise)
-        weighing = weigh(study, question, groups_of(crowd, quartile), crowd.people, quartile)
-        quartiles = tree_of(question, crowd, weighing, QUARTILES)
-        of_tree = central_costs(
-            crowd, weighing.weights, lambda weight: tree_cost(weight, quartiles.noise, relation)
-        )
+        quartiles = tree_of(study, question, crowd, QUARTILES, quartile)
+        of_tree, most_of_tree = tree_priced(crowd, quartiles)
         count = CountPlan.of_crowd(study, question, crowd, counted) if secret else None
         costs = added_up(crowd, of_mean, of_tree, *([] if count is None else [count.costs]))
         most = max(costs, default=0)
         if count is not None:
-            most = planning.epsilon_max(study, estimator, asked, of_mean) + count.most
-            most += tree_cost(weighing.cap, quartiles.noise, relation)
+            most = planning.epsilon_max(study, estimator, asked, of_mean) + count.most + most_of_tree
         return cls(
             study=study,
             crowd=crowd,
@@ -171,9 +166,7 @@ class Description(OneShape):
         crowd, tree = self.crowd, self.quartiles
         return [
             Measurement.of_queries(self.mean.queries, self.mean.noise, self.groups, crowd.ids),
-            Measurement.of_weights(
-                Workload.TREE, tree.noise, tree.weighing.weights, crowd.groups, crowd.members
-            ),
+            tree_measured(crowd, tree),
             *([] if self.count is None else self.count.measured()),
         ]
 
@@ -182,28 +175,31 @@ class Description(OneShape):
         """The one that quartiles are read off."""
         return (Tree(crowd=self.crowd, plan=self.quartiles),)
 
-    def answer(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> dict[str, object]:
-        """Add exact noise to the sums, read the result. Draws entropy.
+    def noisy(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> Drawn:
+        """The sums of the moments and the number of people with exact noise, beside the tree. Draws entropy.
 
         Args:
             counts: Not looked at: cohorts have their sums.
             grown: The levels of `trees`.
-
-        Returns:
-            The part of the body that depends on them.
         """
-        members = self.crowd.members
+        members, (levels,) = self.crowd.members, grown
         crowd = Crowd(
             groups=Groups.of(self.groups),
             cohorts=Cohorts.of([cohort for group in members for cohort in group]),
             places=[place for place, group in enumerate(members) for _ in group],
         )
-        moments = planning.answer(self.mean, crowd)
-        (found,) = (self.quartiles.read(self.study.grid, levels) for levels in grown)
+        number = None if self.count is None else self.count.noisy(counts)
+        return planning.noisy(self.mean, crowd), levels, number
+
+    def read(self, *drawn: Drawn) -> dict[str, object]:
+        """The answer; draws of labels do not add up."""
+        ((sums, levels, number),) = drawn
+        moments = self.mean.conclude(sums)
+        found = self.quartiles.read(self.study.grid, levels)
         quartiles = [{"q": float(rank), **asdict(one)} for rank, one in zip(QUARTILES, found, strict=True)]
         sd = moments.variance and asdict(moments.variance.root)
         shown = {
-            "count": public_count(self.crowd.people) if self.count is None else self.count.answer(counts),
+            "count": public_count(self.crowd.people) if self.count is None else self.count.read(number),
             "mean": {
                 "estimate": moments.estimate,
                 "standard_error": moments.standard_error,

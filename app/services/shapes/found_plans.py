@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from app.accounting.measurement import Measurement, Workload
+from app.accounting.measurement import Measurement, Workload, recorded
 from app.accounting.shape_prices import bins_cost
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
@@ -22,13 +22,13 @@ from app.estimators.found_range import FoundRange, find, narrowed
 from app.estimators.interface import NotApplicable, Plan
 from app.estimators.shares import SharesPlan
 from app.services.shapes.found_means import AskedMeans, Means
-from app.services.shapes.priced_plan import PricedPlan
+from app.services.shapes.priced_plan import Answered, PricedPlan, Scans
 from app.services.shapes.shape_crowd import ShapeCrowd, by_label
 from app.services.shapes.shape_parts import groups_of, mean_estimator
 from app.services.shapes.shape_plans import (
     added_up,
-    central_costs,
     noisy_counts,
+    priced,
     refuse_without_people,
     weigh,
 )
@@ -99,8 +99,8 @@ class FoundPlan(PricedPlan):
         # 2. The first part, of the same people.
         weighing = weigh(study, question, groups_of(crowd, first), crowd.people, first)
         bins = SharesPlan(bins=len(question.starts) + 1, weighing=weighing, people=question.size)
-        of_bins = central_costs(
-            crowd, weighing.weights, lambda weight: bins_cost(weight, bins.noise, relation)
+        of_bins, most_of_bins = priced(
+            crowd, weighing, lambda weight: bins_cost(weight, bins.noise, relation)
         )
         of_mean = [cost for one in means.sums for cost in one.costs(study)]
         costs = added_up(crowd, of_bins, of_mean)
@@ -108,8 +108,7 @@ class FoundPlan(PricedPlan):
         declared, most = replace(asked, part=int), max(costs, default=0)
         width = planning.interval_width(study, asked.over(WHOLE, means.sums).plan)
         if relation is Relation.ADD_REMOVE_ONE:
-            most = bins_cost(weighing.cap, bins.noise, relation)
-            most += planning.epsilon_max(study, mean_estimator(study), asked.asked, of_mean)
+            most = most_of_bins + planning.epsilon_max(study, mean_estimator(study), asked.asked, of_mean)
             ratio = asked.asked.cap / max(declared.asked.cap, 1)
         else:
             # Without noise there is nothing to gain.
@@ -169,6 +168,13 @@ class FoundPlan(PricedPlan):
         weights, crowd = self.bins.weighing.weights, self.crowd
         bins = Measurement.of_weights(Workload.BINS, self.bins.noise, weights, crowd.groups, crowd.members)
         return [bins, *(one.measured() for one in self.means.sums if one.plan is not None)]
+
+    async def answered(self, scans: Scans) -> Answered:
+        """See `PricedPlan`: first the range, then the sums in it."""
+        found = await scans.draw(self.find, await scans.summed_up())
+        body = await scans.draw(self.answer, found, await scans.within(found))
+        noise = recorded(self.noise_json(found), self.measured())
+        return Answered(body=body, noise=noise, charges=self.charges())
 
     def find(self, counts: Mapping[int, Sequence[int]]) -> FoundRange:
         """Add exact noise to the counts by bin and read the range off them. Draws entropy."""

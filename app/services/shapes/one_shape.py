@@ -1,20 +1,44 @@
 """The plan of one answer for one crowd: of all people, or of those with a label."""
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from app.core.study import StudyDefinition
-from app.services.shapes import shape_plans
 from app.services.shapes.coordinates import CoordinatesPlan
 from app.services.shapes.counts import CountPlan
 from app.services.shapes.covariances import CovariancePlan
 from app.services.shapes.descriptions import Description
 from app.services.shapes.priced_plan import OneShape
+from app.services.shapes.quantiles import QuantilePlan
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_parts import Part
-from app.services.shapes.shape_questions import COORDINATES, COUNT, COVARIANCE, DESCRIBE, ShapeQuestion
+from app.services.shapes.shape_plans import ShapePlan, refuse_without_people
+from app.services.shapes.shape_questions import (
+    COORDINATES,
+    COUNT,
+    COVARIANCE,
+    DESCRIBE,
+    HISTOGRAM,
+    QUANTILE,
+    SHARES,
+    ShapeQuestion,
+)
+
+PLANS: Mapping[str, Callable[[StudyDefinition, ShapeQuestion, ShapeCrowd, Part], OneShape[Any]]] = {
+    HISTOGRAM: ShapePlan.of_crowd,
+    SHARES: ShapePlan.of_crowd,
+    QUANTILE: QuantilePlan.of_crowd,
+    DESCRIBE: Description.of_crowd,
+    COORDINATES: CoordinatesPlan.of_crowd,
+    COUNT: CountPlan.of_crowd,
+    COVARIANCE: CovariancePlan.of_crowd,
+}
+"""What plans the answer of each estimator."""
 
 
 def of_crowd(
     study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, part: Part = int
-) -> OneShape:
+) -> OneShape[Any]:
     """Plan and price a question of these kinds for a crowd.
 
     Args:
@@ -26,13 +50,5 @@ def of_crowd(
         NotApplicable: no person central or public is there.
         InternalFault: a charge exceeds an offer.
     """
-    shape_plans.refuse_without_people(study, crowd)
-    if question.estimator == DESCRIBE:
-        return Description.of_crowd(study, question, crowd, part)
-    if question.estimator == COORDINATES:
-        return CoordinatesPlan.of_crowd(study, question, crowd, part)
-    if question.estimator == COUNT:
-        return CountPlan.of_crowd(study, question, crowd, part)
-    if question.estimator == COVARIANCE:
-        return CovariancePlan.of_crowd(study, question, crowd)
-    return shape_plans.of_crowd(study, question, crowd, part)
+    refuse_without_people(study, crowd)
+    return PLANS[question.estimator](study, question, crowd, part)

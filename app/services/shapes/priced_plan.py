@@ -1,19 +1,63 @@
 """What every plan has of an answer about the distribution of the values, or of what needs it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, Protocol, Self, TypeVar
 
-from app.accounting.measurement import Measurement
+from app.accounting.measurement import Measurement, recorded
 from app.core.errors import InternalFault
+from app.core.piece import Piece, Taken
 from app.core.release import Charge, Used
 from app.core.study import Relation, StudyDefinition
+from app.estimators.found_range import FoundRange
 from app.estimators.interface import Plan
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_questions import ShapeQuestion
 from app.services.shapes.shape_trees import Grown, Tree
 from app.services.statistics import says_nothing
+
+T = TypeVar("T")
+
+Counts = Mapping[int, Sequence[int]]
+"""What the people of each cohort that takes part add up to, by its id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """An answer with its noise.
+
+    Attributes:
+        body: The part of the body that depends on it.
+        noise: For the ledger: what is needed to compute the price again.
+        charges: Of each cohort.
+        taken: What it does to pieces.
+    """
+
+    body: Mapping[str, object]
+    noise: str
+    charges: Sequence[Charge]
+    taken: Taken | None = None
+
+
+class Scans(Protocol):
+    """What an answer reads of people, and where it is drawn.
+
+    Raises:
+        CohortsChanged: a person left since the cohorts were read: the draft would be void.
+    """
+
+    async def summed_up(self) -> Counts:
+        """What the plan of a question asks of each cohort; nothing, where it needs their sizes alone."""
+
+    async def within(self, found: FoundRange) -> Counts:
+        """The people of each cohort, and what their values add up to in a range."""
+
+    async def grown(self, trees: Sequence[Tree]) -> Sequence[Grown]:
+        """Draw all levels of trees, one scan a level. Draws entropy; nothing of it is published yet."""
+
+    async def draw(self, made: Callable[..., T], *args: object) -> T:
+        """Draw and read, in a thread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +104,10 @@ class PricedPlan(ABC):
     def used(self) -> Sequence[Used]:
         """The cohorts whose people are in it."""
         return self.crowd.used()
+
+    @abstractmethod
+    async def answered(self, scans: Scans) -> Answered:
+        """The answer, drawn and read. Draws entropy; nothing of it is published yet."""
 
     @abstractmethod
     def measured(self) -> list[Measurement]:
@@ -122,9 +170,15 @@ class PricedPlan(ABC):
         return says_nothing.width_of(self.predicted_error) / self.unit(study)
 
 
+Noisy = tuple[Sequence[int], Sequence[Sequence[int]]]
+"""Noisy sums of central and public people, and for each local group how many reports have which choice."""
+
+Drawn = TypeVar("Drawn")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OneShape(PricedPlan):
-    """A plan that is also made for each label of an attribute."""
+class OneShape(PricedPlan, Generic[Drawn]):
+    """A plan of which all is drawn at once, and then read; it is also made for each label of an attribute."""
 
     @property
     def trees(self) -> tuple[Tree, ...]:
@@ -136,18 +190,60 @@ class OneShape(PricedPlan):
     def parts_of_document(self) -> tuple[str, ...]:
         """The fields of the answer that are null for a label without one."""
 
+    @property
+    def is_midpoint(self) -> bool:
+        """Whether it says the middle of the range, which would be nearer than any answer of its people."""
+        return False
+
     @abstractmethod
     def noise_json(self) -> str:
         """The noise, for the ledger: what is needed to compute the price again."""
 
     @abstractmethod
-    def answer(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> dict[str, object]:
-        """Add exact noise to what people add up to, read the result. Draws entropy.
+    def noisy(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> Drawn:
+        """Weigh what people add up to, add exact noise. Integers until it is in; draws entropy.
 
         Args:
-            counts: For each cohort that takes part what `shape_sums.summed_up` says of it.
+            counts: For each cohort that takes part what `Scans.summed_up` says of it.
             grown: The levels of `trees`.
-
-        Returns:
-            The part of the body that depends on them.
         """
+
+    @abstractmethod
+    def read(self, *drawn: Drawn) -> dict[str, object]:
+        """The part of the body that depends on noise; that for all people may be read off all labels."""
+
+    async def answered(self, scans: Scans) -> Answered:
+        """See `PricedPlan`."""
+        counts, grown = await scans.summed_up(), await scans.grown(self.trees)
+        body = await scans.draw(self.answer, counts, grown)
+        noise = recorded(self.noise_json(), self.measured())
+        return Answered(body=body, noise=noise, charges=self.charges())
+
+    def answer(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> dict[str, object]:
+        """Draw and read. Arguments as of `noisy`."""
+        return self.read(self.noisy(counts, grown))
+
+    def of_labels(self, labels: "Sequence[tuple[ShapeCrowd, Any]]", question: ShapeQuestion) -> Self:
+        """What reads the answer for all people off what is drawn for labels, and charges no one.
+
+        Args:
+            labels: For each declared label its people and its plan, None without an answer.
+            question: What is asked.
+
+        Raises:
+            InternalFault: draws of this kind do not add up.
+        """
+        raise InternalFault("The whole cannot be read off labels.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PiecesPlan(OneShape[Noisy]):
+    """A plan of noisy sums that can be kept as pieces, and read together, see `shape_steps`."""
+
+    @abstractmethod
+    def beside(self, pieces: Sequence[Piece], counts: Mapping[int, Sequence[int]]) -> list[Noisy]:
+        """What is read of sums that are kept, and of people who are read anew; `counts` as in `noisy`."""
+
+    def of_pieces(self, pieces: Sequence[Piece], counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
+        """What noisy sums say together with people who are read anew."""
+        return self.read(*self.beside(pieces, counts))

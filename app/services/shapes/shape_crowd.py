@@ -4,13 +4,21 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from app.core.cohort import Cohort, Cohorts, Group, Groups
+from app.core.errors import BudgetExhausted
 from app.core.release import Used
 from app.core.study import StudyDefinition, Trust
 from app.services.shapes.shape_questions import ShapeQuestion
+from app.services.statistics.drafts import NOT_REPORTED
 from app.services.statistics.label_pieces import members_of
 from app.services.statistics.questions import among
 from app.services.work import checkpoint
 from app.sessions.searched import Searched
+
+LOCAL = "local_reports_not_used"
+"""Why local people have no part in these answers: they read values, and a report is a noisy number."""
+
+SMALL = "label_too_small"
+"""Why people of a label have no part in them: the middle of the range is nearer than any answer of theirs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,12 +30,14 @@ class ShapeCrowd:
         members: For each group its cohorts.
         dry: Central people who cannot pay, where groups do not say it: see `app.services.shapes.shape_steps`.
         small: Places of groups that could take part, and do not: their label is too small for an answer.
+        searched: What finished searches say; the people who answered them are the last group then.
     """
 
     groups: tuple[Group, ...]
     members: tuple[tuple[Cohort, ...], ...]
     dry: int | None = None
     small: Set[int] = frozenset()
+    searched: Searched | None = None
 
     @classmethod
     def of(
@@ -78,7 +88,7 @@ class ShapeCrowd:
             for group in groups
         )
         group = Group(trust=Trust.LOCAL, epsilon=0, count=searched.people)
-        return cls(groups=(*groups, group), members=(*members, ()))
+        return cls(groups=(*groups, group), members=(*members, ()), searched=searched)
 
     @classmethod
     def joined(cls, crowds: Sequence["ShapeCrowd"], small: Set[int] = frozenset()) -> "ShapeCrowd":
@@ -134,9 +144,19 @@ class ShapeCrowd:
         return sum(group.silent for group in self.groups)
 
     @property
+    def why_left_out(self) -> Mapping[str, int]:
+        """All who have no part in it, by the reason."""
+        return {
+            BudgetExhausted.code: self.unable,
+            SMALL: self.of_small,
+            LOCAL: self.local,
+            NOT_REPORTED: self.silent,
+        }
+
+    @property
     def left_out(self) -> int:
         """All who have no part in it."""
-        return self.unable + self.of_small + self.local + self.silent
+        return sum(self.why_left_out.values())
 
     @property
     def reporting(self) -> tuple[int, ...]:

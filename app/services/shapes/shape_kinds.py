@@ -1,10 +1,10 @@
 """Every kind of plan that answers for the distribution of the values, or needs it first."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from app.core.cohort import Cohort
 from app.core.study import StudyDefinition
-from app.services.shapes import shape_plans
 from app.services.shapes.found_plans import FoundPlan
 from app.services.shapes.one_shape import of_crowd
 from app.services.shapes.priced_plan import OneShape
@@ -13,7 +13,7 @@ from app.services.shapes.shape_labels import LabelsPlan
 from app.services.shapes.shape_questions import FOUND_RANGE, ShapeQuestion
 from app.sessions.searched import Searched
 
-AnyPlan = OneShape | FoundPlan
+AnyPlan = OneShape[Any] | FoundPlan
 
 
 def make(
@@ -31,9 +31,4 @@ def make(
         return FoundPlan.of(study, question, cohorts)
     if question.by:
         return LabelsPlan.of(study, question, cohorts)
-    crowd = ShapeCrowd.of(cohorts, question, searched)
-    shape_plans.refuse_without_people(study, crowd)
-    if searched is not None and question.quantile is not None:
-        beside = searched.beside(float(question.quantile))
-        return shape_plans.of_crowd(study, question, crowd, beside=beside)
-    return of_crowd(study, question, crowd)
+    return of_crowd(study, question, ShapeCrowd.of(cohorts, question, searched))

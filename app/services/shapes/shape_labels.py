@@ -29,22 +29,17 @@ have the noise of all of them. Public counts have no noise and charge no one.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeGuard
+from typing import Any
 
 from app.accounting.measurement import Measurement
 from app.core.cohort import Cohort
-from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted
 from app.core.study import Relation, StudyDefinition
 from app.estimators.interface import NotApplicable
-from app.estimators.label_shares import whole_of
-from app.estimators.shares import SharesPlan
-from app.services.shapes.coordinates import CoordinatesPlan
-from app.services.shapes.covariances import CovariancePlan
 from app.services.shapes.one_shape import of_crowd
 from app.services.shapes.priced_plan import OneShape
 from app.services.shapes.shape_crowd import ShapeCrowd, by_label
-from app.services.shapes.shape_plans import ShapePlan, added_up, refuse_without_people
+from app.services.shapes.shape_plans import added_up, refuse_without_people
 from app.services.shapes.shape_questions import ShapeQuestion
 from app.services.shapes.shape_trees import Grown, Tree
 from app.services.work import checkpoint
@@ -72,10 +67,10 @@ class Label:
 
     where: Mapping[str, str]
     crowd: ShapeCrowd
-    plan: OneShape | None
+    plan: OneShape[Any] | None
 
     def shown(
-        self, answer: Mapping[str, object] | None, like: OneShape, relation: Relation
+        self, answer: Mapping[str, object] | None, like: OneShape[Any], relation: Relation
     ) -> dict[str, object]:
         """What an answer says of the label.
 
@@ -90,19 +85,25 @@ class Label:
         return {**shown, **(dict.fromkeys(like.parts_of_document) if answer is None else answer)}
 
 
+DrawnByLabel = tuple[list[Any], list[Any]]
+"""What is drawn for each label, None without an answer; and what the answer for all people is read off."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelsPlan(OneShape):
+class LabelsPlan(OneShape[DrawnByLabel]):
     """A question by an attribute, priced.
 
     Attributes:
         labels: One for each declared label, in their order.
-        whole: Of all people: of shares, covariances and coordinates it reads what the labels' plans draw,
+        whole: Of all people.
+        adds_up: Whether that reads what the labels' plans draw, as of shares, covariances and coordinates;
             else it draws.
         relation: Of the study.
     """
 
     labels: tuple[Label, ...]
-    whole: OneShape
+    whole: OneShape[Any]
+    adds_up: bool
     relation: Relation
 
     @classmethod
@@ -128,15 +129,23 @@ class LabelsPlan(OneShape):
         )
         most = max(plan.most for _, plan in made)
         if question.adds_up:
-            whole = _read_off(labels, question, crowd.people)
+            whole = made[0][1].of_labels([(one.crowd, one.plan) for one in labels], question)
         else:
             whole = of_crowd(study, replace(question, by=""), crowd, of_whole)
             costs = added_up(crowd, costs, whole.costs)
             most = most + whole.most if study.relation is Relation.ADD_REMOVE_ONE else max(costs)
-        return cls(labels=labels, crowd=crowd, costs=costs, most=most, whole=whole, relation=study.relation)
+        return cls(
+            labels=labels,
+            crowd=crowd,
+            costs=costs,
+            most=most,
+            whole=whole,
+            adds_up=question.adds_up,
+            relation=study.relation,
+        )
 
     @property
-    def for_all(self) -> OneShape:
+    def for_all(self) -> OneShape[Any]:
         """What answers for all people."""
         return self.whole
 
@@ -164,7 +173,7 @@ class LabelsPlan(OneShape):
         """The noise, for the ledger: all draws; where sums add up those of labels, once if they are equal."""
         labels = [one.plan for one in self.labels if one.plan is not None]
         plans = [self.whole, *labels]
-        if _adds_up(self.whole):
+        if self.adds_up:
             plans = labels[:1] if len({one.noise_json() for one in labels}) == 1 else labels
         if len(plans) == 1:
             return plans[0].noise_json()
@@ -173,7 +182,7 @@ class LabelsPlan(OneShape):
     def measured(self) -> list[Measurement]:
         """What is measured of whom, for the ledger: of each label, and of all people where draws do."""
         plans = [one.plan for one in self.labels if one.plan is not None]
-        if not _adds_up(self.whole):
+        if not self.adds_up:
             plans.append(self.whole)
         return [part for plan in plans for part in plan.measured()]
 
@@ -183,60 +192,30 @@ class LabelsPlan(OneShape):
         own = [tree for one in self.labels if one.plan is not None for tree in one.plan.trees]
         return (*own, *self.whole.trees)
 
-    def answer(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> dict[str, object]:
-        """Weigh, add exact noise, read: the labels, and all people. Draws entropy.
+    def noisy(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> DrawnByLabel:
+        """What each label draws, and what all people do. Draws entropy.
 
         Args:
-            counts: See `ShapePlan.answer`.
+            counts: For each cohort that takes part what `Scans.summed_up` says of it.
             grown: The levels of `trees`.
         """
-        if not _adds_up(self.whole):
-            left = iter(grown)
+        left = iter(grown)
 
-            def of(plan: OneShape) -> Mapping[str, object]:
-                return plan.answer(counts, [next(left) for _ in plan.trees])
+        def of(plan: OneShape[Any]) -> Any:
+            return plan.noisy(counts, [next(left) for _ in plan.trees])
 
-            answers = [None if one.plan is None else of(one.plan) for one in self.labels]
-            answer = of(self.whole)
-        else:
-            drawn = [
-                (one.plan, one.plan.noisy(counts)) if one.plan and _adds_up(one.plan) else None
-                for one in self.labels
-            ]
-            answers = [None if one is None else one[0].read(one[1]) for one in drawn]
-            answer = self.whole.read(*(one[1] for one in drawn if one is not None))
+        labels = [None if one.plan is None else of(one.plan) for one in self.labels]
+        answered = [own for one, own in zip(self.labels, labels, strict=True) if one.plan is not None]
+        return labels, answered if self.adds_up else [of(self.whole)]
+
+    def read(self, *drawn: DrawnByLabel) -> dict[str, object]:
+        """The labels, and all people."""
+        ((labels, whole),) = drawn
         groups = [
-            one.shown(own, self.whole, self.relation) for one, own in zip(self.labels, answers, strict=True)
+            one.shown(None if one.plan is None else one.plan.read(own), self.whole, self.relation)
+            for one, own in zip(self.labels, labels, strict=True)
         ]
-        return {**answer, "groups": groups}
-
-
-def _adds_up(plan: OneShape) -> TypeGuard[ShapePlan | CovariancePlan | CoordinatesPlan]:
-    """Whether it is read off noisy sums, to which those of labels add up."""
-    return isinstance(plan, CovariancePlan | CoordinatesPlan) or (
-        isinstance(plan, ShapePlan) and isinstance(plan.plan, SharesPlan)
-    )
-
-
-def _read_off(labels: Sequence[Label], question: ShapeQuestion, people: int) -> OneShape:
-    """What reads the answer for all people off what is drawn for labels."""
-    tilt = (question.tilt or 0) / MICRO
-    coordinates = [one.plan for one in labels if isinstance(one.plan, CoordinatesPlan)]
-    if coordinates:
-        own = [(one.crowd, one.plan if isinstance(one.plan, CoordinatesPlan) else None) for one in labels]
-        return coordinates[0].of_labels(own, question)
-    pairs = [(one.crowd.people, one.plan) for one in labels if isinstance(one.plan, CovariancePlan)]
-    if pairs:
-        weighed = [(count, plan.reader.weighing) for count, plan in pairs]
-        return replace(pairs[0][1], reader=pairs[0][1].reader.of_labels(weighed, people, tilt))
-    shares = [(one.crowd.people, one.plan) for one in labels if isinstance(one.plan, ShapePlan)]
-    return read_off_shares(shares, people, tilt)
-
-
-def read_off_shares(labels: Sequence[tuple[int, ShapePlan]], people: int, tilt: float) -> ShapePlan:
-    """What reads the shares of all people off the noisy counts of labels, see `whole_of`."""
-    own = [(count, one.bins_plan) for count, one in labels]
-    return replace(labels[0][1], plan=whole_of(own, people, tilt))
+        return {**self.whole.read(*whole), "groups": groups}
 
 
 def _label(study: StudyDefinition, own: ShapeQuestion, crowd: ShapeCrowd) -> Label:
@@ -244,7 +223,5 @@ def _label(study: StudyDefinition, own: ShapeQuestion, crowd: ShapeCrowd) -> Lab
     try:
         plan = of_crowd(study, own, crowd, int if own.adds_up else of_label)
     except (BudgetExhausted, NotApplicable):
-        plan = None
-    if isinstance(plan, CoordinatesPlan) and plan.is_midpoint:
-        plan = None
-    return Label(where=own.where, crowd=crowd, plan=plan)
+        return Label(where=own.where, crowd=crowd, plan=None)
+    return Label(where=own.where, crowd=crowd, plan=None if plan.is_midpoint else plan)

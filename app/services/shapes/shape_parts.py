@@ -1,6 +1,6 @@
 """Parts of one release: each with its part of every offer, and the sum of their prices as its price."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from app.core.cohort import Group
@@ -12,9 +12,6 @@ from app.services.shapes.shape_questions import ShapeQuestion
 
 Part = Callable[[int], int]
 """What a part of the release may take of an offer [both in the study's currency]."""
-
-Noisy = tuple[Sequence[int], Sequence[Sequence[int]]]
-"""Noisy sums of central and public people, and for each local group how many reports have which choice."""
 
 _MEANS = {Relation.REPLACE_ONE: "adpm", Relation.ADD_REMOVE_ONE: "transformed"}
 

@@ -1,15 +1,14 @@
-"""From cohorts to the plan of a histogram or a quantile, and from counts to an answer; no database."""
+"""Shares by bin (histograms, distributions, choices): from cohorts to a plan, from counts to an answer."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from fractions import Fraction
 
 from app.accounting.measurement import Measurement, Workload
-from app.accounting.shape_prices import bins_cost, tree_cost
+from app.accounting.shape_prices import bins_cost
 from app.core.cohort import Group
+from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted, InternalFault
-from app.core.grid import Grid
 from app.core.noise import as_document
 from app.core.piece import Piece
 from app.core.study import Relation, StudyDefinition, Trust
@@ -17,16 +16,16 @@ from app.estimators import quantile_tree, shares
 from app.estimators.bin_shares import BinShares, Share
 from app.estimators.choice_reports import Reported, report_noise
 from app.estimators.interface import Interval, NoContributions
-from app.estimators.quantile_tree import Beside, TreePlan
+from app.estimators.label_shares import whole_of
+from app.estimators.quantile_tree import Beside
 from app.estimators.shares import SharesPlan
 from app.estimators.weighing import Weighing, weigh_public, weigh_secret
 from app.mechanisms.draw import draw
-from app.services.shapes.priced_plan import OneShape
+from app.services.shapes.priced_plan import Noisy, PiecesPlan
 from app.services.shapes.shape_crowd import ShapeCrowd
-from app.services.shapes.shape_parts import Noisy, Part, groups_of
+from app.services.shapes.shape_parts import Part, groups_of
 from app.services.shapes.shape_questions import DESCRIBE, QUARTILES, ShapeQuestion
-from app.services.shapes.shape_trees import Grown, Tree
-from app.services.statistics import says_nothing
+from app.services.shapes.shape_trees import Grown
 
 SUMMARIES = {
     "histogram": "Noisy counts by bin with weights min(epsilon, tau); the distribution function is read off.",
@@ -40,30 +39,62 @@ SUMMARIES = {
 }
 """One line about each estimator."""
 
-LOCAL = "local_reports_not_used"
-"""Why local people have no part in these answers: they read values, and a report is a noisy number."""
-
-SMALL = "label_too_small"
-"""Why people of a label have no part in them: the middle of the range is nearer than any answer of theirs."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShapePlan(OneShape):
-    """One question, priced, for one crowd.
+class ShapePlan(PiecesPlan):
+    """Shares by bin or choice, priced, for one crowd.
 
     Attributes:
-        weighing: What each group's people count for.
-        plan: Of the statistic.
-        grid: Of the study.
+        plan: Of the shares; it has what each group's people count for.
         edges: Ends of the bins, for a histogram [data's unit].
         choices: Labels of the bins, for shares of choices.
     """
 
-    weighing: Weighing
-    plan: SharesPlan | TreePlan
-    grid: Grid
+    plan: SharesPlan
     edges: tuple[float, ...]
     choices: tuple[str, ...]
+
+    @classmethod
+    def of_crowd(
+        cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, part: Part = int
+    ) -> "ShapePlan":
+        """Plan and price them.
+
+        Args:
+            study, question, crowd: What is asked of whom.
+            part: What of an offer it may take; all of it if not given.
+
+        Raises:
+            NotApplicable: no person central or public is there.
+            InternalFault: a charge exceeds an offer.
+        """
+        bins, relation = len(question.starts) + 1, study.relation
+        weighing = weigh(study, question, groups_of(crowd, part), crowd.people, part)
+        reported = tuple(
+            Reported(
+                people=crowd.groups[place].count,
+                weight=weighing.reports[place],
+                noise=report_noise(bins, crowd.groups[place].epsilon),
+            )
+            for place in crowd.reporting
+        )
+        plan = SharesPlan(bins=bins, weighing=weighing, people=question.size, reported=reported)
+        costs, most = priced(crowd, weighing, lambda weight: bins_cost(weight, plan.noise, relation))
+        return replace(cls.reading(question, crowd, plan), costs=costs, most=most)
+
+    @classmethod
+    def reading(cls, question: ShapeQuestion, crowd: ShapeCrowd, plan: SharesPlan) -> "ShapePlan":
+        """What reads an answer of a plan, and charges no one."""
+        edges, choices = question.edges, question.choices
+        return cls(crowd=crowd, plan=plan, costs=(), most=0, edges=edges, choices=choices)
+
+    def of_labels(
+        self, labels: "Sequence[tuple[ShapeCrowd, ShapePlan | None]]", question: ShapeQuestion
+    ) -> "ShapePlan":
+        """See `OneShape`, and `app.estimators.label_shares`."""
+        own = [(crowd.people, one.plan) for crowd, one in labels if one is not None]
+        people = sum(crowd.people for crowd, _ in labels)
+        return replace(self, plan=whole_of(own, people, (question.tilt or 0) / MICRO))
 
     @property
     def predicted_error(self) -> float:
@@ -71,32 +102,17 @@ class ShapePlan(OneShape):
         return self.plan.predicted_error
 
     @property
-    def joined(self) -> str:
-        """What a plan says of searches that it joins in; empty without them."""
-        if not isinstance(self.plan, TreePlan) or self.plan.beside is None:
-            return ""
-        people, weight = self.plan.beside.people, self.plan.searched_weight
-        return f" {people} people who answered searches have {weight:.0%} of the weight, and pay nothing."
-
-    @property
     def one_report_moves(self) -> float | None:
         """How far one local report can move a share; None without reports."""
-        reported = self.plan.reported if isinstance(self.plan, SharesPlan) else ()
-        return max((group.moves for group in reported), default=None)
+        return max((group.moves for group in self.plan.reported), default=None)
 
     @property
     def interval_width(self) -> float:
         """Predicted width of an interval, as a part of all people."""
         return self.plan.interval_width
 
-    @property
-    def part_told(self) -> float:
-        """The width that quantiles are compared by is not that of their interval."""
-        shares = isinstance(self.plan, SharesPlan)
-        return self.interval_width if shares else says_nothing.width_of(self.predicted_error)
-
     def unit(self, study: StudyDefinition) -> float:
-        """Of shares and ranks."""
+        """Of shares."""
         return 1.0
 
     def noise_json(self) -> str:
@@ -105,61 +121,27 @@ class ShapePlan(OneShape):
 
     def measured(self) -> list[Measurement]:
         """What is measured of whom, for the ledger."""
-        weights, groups, members = self.weighing.weights, self.crowd.groups, self.crowd.members
-        workload = Workload.BINS if isinstance(self.plan, SharesPlan) else Workload.TREE
-        return [Measurement.of_weights(workload, self.plan.noise, weights, groups, members)]
+        weights, groups, members = self.plan.weighing.weights, self.crowd.groups, self.crowd.members
+        return [Measurement.of_weights(Workload.BINS, self.plan.noise, weights, groups, members)]
 
-    @property
-    def trees(self) -> tuple[Tree, ...]:
-        """The one that a quantile is read off."""
-        return (Tree(crowd=self.crowd, plan=self.plan),) if isinstance(self.plan, TreePlan) else ()
-
-    def answer(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> dict[str, object]:
-        """Weigh the counts, add exact noise, read the result. Integers until then; draws entropy.
+    def noisy(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> Noisy:
+        """The noisy counts by bin, and the reports of each local group by choice. Draws entropy.
 
         Args:
             counts: For each cohort that takes part its people by cell; of local people by the choices that
-                are in their reports. Of a quantile not looked at.
-            grown: The levels of `trees`.
-
-        Returns:
-            The part of the body that depends on them.
+                are in their reports.
+            grown: None: it has no `trees`.
         """
-        if isinstance(self.plan, TreePlan):
-            ((found,),) = (self.plan.read(self.grid, levels) for levels in grown)
-            answer: dict[str, object] = asdict(found)
-            if self.plan.beside is not None:
-                answer["searches"] = {"people": self.plan.beside.people, "weight": self.plan.searched_weight}
-            return answer
-        return self.read(self.noisy(counts))
-
-    def noisy(self, counts: Mapping[int, Sequence[int]]) -> Noisy:
-        """The noisy counts by bin, and the reports of each local group by choice. Draws entropy."""
-        return noisy_counts(self.crowd, self.bins_plan, counts), self.crowd.by_choice(counts)
+        return noisy_counts(self.crowd, self.plan, counts), self.crowd.by_choice(counts)
 
     def read(self, *drawn: Noisy) -> dict[str, object]:
         """The answer for shares; that for all people from what is drawn for each label."""
-        return self.document(self.bins_plan.read_labels(drawn))
-
-    def of_pieces(self, pieces: Sequence[Piece], counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
-        """What noisy counts say together with public people and reports; `counts` as in `answer`."""
-        return self.read(*self.beside(pieces, counts))
+        return self.document(self.plan.read_labels(drawn))
 
     def beside(self, pieces: Sequence[Piece], counts: Mapping[int, Sequence[int]]) -> list[Noisy]:
         """Noisy counts, and behind them those of public people and the reports, which are made anew."""
-        public = self.crowd.public_sums(counts, self.bins_plan.bins)
+        public = self.crowd.public_sums(counts, self.plan.bins)
         return [*((piece.sums, ()) for piece in pieces), (public, self.crowd.by_choice(counts))]
-
-    @property
-    def bins_plan(self) -> SharesPlan:
-        """The plan of shares by bin or choice.
-
-        Raises:
-            InternalFault: it is one of a quantile.
-        """
-        if not isinstance(self.plan, SharesPlan):
-            raise InternalFault("A quantile has no shares.")
-        return self.plan
 
     def document(self, read: BinShares) -> dict[str, object]:
         """What an answer says of shares, as JSON."""
@@ -171,8 +153,6 @@ class ShapePlan(OneShape):
     @property
     def parts_of_document(self) -> tuple[str, ...]:
         """The names in `document` that are null where there are no shares."""
-        if isinstance(self.plan, TreePlan):
-            return ("estimate", "interval", "population_interval")
         return ("choices",) if self.choices else ("bins", "cumulative")
 
     def _of_choices(self, read: BinShares) -> dict[str, object]:
@@ -248,81 +228,15 @@ def _whole(like: Share) -> Share:
     )
 
 
-def of_crowd(
-    study: StudyDefinition,
-    question: ShapeQuestion,
-    crowd: ShapeCrowd,
-    part: Part = int,
-    beside: Beside | None = None,
-) -> ShapePlan:
-    """Plan and price a question for a crowd.
-
-    Args:
-        study, question, crowd: What is asked of whom.
-        part: What of an offer it may take; all of it if not given.
-        beside: The people who answered searches, the last group.
+def priced(crowd: ShapeCrowd, weighing: Weighing, price: Callable[[int], int]) -> tuple[tuple[int, ...], int]:
+    """The cost of weights for each person of each group, and the most that any may pay [study's currency].
 
     Raises:
-        NotApplicable: no person central or public is there.
         InternalFault: a charge exceeds an offer.
     """
-    cells, relation = len(question.starts), study.relation
-    weighing = weigh(study, question, groups_of(crowd, part), crowd.people, part, beside)
-    plan: SharesPlan | TreePlan
-    if question.quantile is None:
-        reported = tuple(
-            Reported(
-                people=crowd.groups[place].count,
-                weight=weighing.reports[place],
-                noise=report_noise(cells + 1, crowd.groups[place].epsilon),
-            )
-            for place in crowd.reporting
-        )
-        plan = SharesPlan(bins=cells + 1, weighing=weighing, people=question.size, reported=reported)
-    else:
-        plan = tree_of(question, crowd, weighing, (question.quantile,), beside)
-    costs = added_up(
-        crowd, central_costs(crowd, weighing.weights, lambda weight: _price(plan, weight, relation))
-    )
-    most = max(costs, default=0) if relation is Relation.REPLACE_ONE else _price(plan, weighing.cap, relation)
-    return replace(reading(study, question, crowd, plan), costs=costs, most=most)
-
-
-def tree_of(
-    question: ShapeQuestion,
-    crowd: ShapeCrowd,
-    weighing: Weighing,
-    quantiles: Sequence[Fraction],
-    beside: Beside | None = None,
-) -> TreePlan:
-    """The tree that quantiles are read off; free where the people are public and none of them pays."""
-    pays = any(
-        weight and group.trust is Trust.CENTRAL
-        for weight, group in zip(weighing.weights, crowd.groups, strict=True)
-    )
-    return TreePlan(
-        quantiles=tuple(quantiles),
-        weighing=weighing,
-        people=question.size,
-        beside=beside,
-        free=weighing.relation is Relation.REPLACE_ONE and not pays,
-    )
-
-
-def reading(
-    study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, plan: SharesPlan | TreePlan
-) -> ShapePlan:
-    """What reads an answer of a plan, and charges no one."""
-    return ShapePlan(
-        crowd=crowd,
-        weighing=plan.weighing,
-        plan=plan,
-        costs=(),
-        most=0,
-        grid=study.grid,
-        edges=question.edges,
-        choices=question.choices,
-    )
+    costs = added_up(crowd, central_costs(crowd, weighing.weights, price))
+    public = weighing.relation is Relation.REPLACE_ONE
+    return costs, max(costs, default=0) if public else price(weighing.cap)
 
 
 def refuse_without_people(study: StudyDefinition, crowd: ShapeCrowd) -> None:
@@ -379,8 +293,3 @@ def weigh(
     if beside is not None:
         noises[len(groups) - 1] = beside.report(study.noise)
     return weigh_public(groups, people, target, tilt, noises, study.noise)
-
-
-def _price(plan: SharesPlan | TreePlan, weight: int, relation: Relation) -> int:
-    price = bins_cost if isinstance(plan, SharesPlan) else tree_cost
-    return price(weight, plan.noise, relation)

@@ -22,7 +22,6 @@ own each time, and so have covariances.
 import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from app.core.cohort import Cohort, Cohorts, Groups
 from app.core.epsilon import MICRO
@@ -32,10 +31,9 @@ from app.estimators.choice_reports import report_noise
 from app.estimators.interface import Linear, NotApplicable
 from app.estimators.piece_shares import combined_shares
 from app.services.shapes import coordinates, shape_plans
-from app.services.shapes.coordinates import CoordinatesPlan
+from app.services.shapes.priced_plan import Answered, Noisy, PiecesPlan, Scans
 from app.services.shapes.shape_crowd import ShapeCrowd
-from app.services.shapes.shape_labels import Label, read_off_shares
-from app.services.shapes.shape_parts import Noisy
+from app.services.shapes.shape_labels import Label
 from app.services.shapes.shape_plans import ShapePlan
 from app.services.shapes.shape_questions import COORDINATES, HISTOGRAM, SHARES, ShapeQuestion
 from app.services.statistics.label_pieces import labels_of, members_of
@@ -43,9 +41,6 @@ from app.services.statistics.piece_ledger import PieceLedger, PieceStep, check_g
 from app.services.statistics.piece_noise import BIN_NOISES, PieceNoise, of_coordinates
 from app.services.statistics.piece_sums import sums_of
 from app.services.work import checkpoint
-
-Reader: TypeAlias = ShapePlan | CoordinatesPlan
-"""What reads noisy sums of pieces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +52,7 @@ class LabelPieces(Label):
         pieces: These, sums as they were.
     """
 
-    plan: Reader | None
+    plan: PiecesPlan | None
     pieces: tuple[Piece, ...]
 
 
@@ -69,14 +64,16 @@ class ShapeStep(PieceStep):
         crowd: All people.
         whole: Reads the pieces.
         labels: Of a question by an attribute, each with the pieces that it reads, and what reads them.
+        off_labels: Whether all people are read off what is read of labels, and not off the pieces.
     """
 
     crowd: ShapeCrowd
-    whole: Reader
+    whole: PiecesPlan
     labels: tuple["LabelPieces", ...]
+    off_labels: bool
 
     @property
-    def for_all(self) -> Reader:
+    def for_all(self) -> PiecesPlan:
         """What answers for all people."""
         return self.whole
 
@@ -90,14 +87,19 @@ class ShapeStep(PieceStep):
         """Predicted width of an interval, as a part of all people; of each coordinate of the range."""
         return self.whole.interval_width
 
-    def take(self, counts: Mapping[int, Sequence[int]]) -> tuple[dict[str, object], str, Taken]:
+    async def answered(self, scans: Scans) -> Answered:
+        """See `PricedPlan`."""
+        body, taken = await scans.draw(self.take, await scans.summed_up())
+        return Answered(body=body, noise=self.noise_json(taken), charges=self.charges, taken=taken)
+
+    def take(self, counts: Mapping[int, Sequence[int]]) -> tuple[dict[str, object], Taken]:
         """Draw the noise and read the answer. Draws entropy; what it returns is not published yet.
 
         Args:
-            counts: See `ShapePlan.answer`, `CoordinatesPlan.answer`, for `used`.
+            counts: As of `OneShape.noisy`, for `used`.
 
         Returns:
-            The part of the body that depends on them, the noise for the ledger, and the pieces.
+            The part of the body that depends on them, and the pieces.
         """
 
         def exact(piece: Piece) -> list[int]:
@@ -110,7 +112,7 @@ class ShapeStep(PieceStep):
             return sums
 
         pieces, taken = self.draw(exact)
-        return self._read(pieces, counts), self.noise_json(taken), taken
+        return self._read(pieces, counts), taken
 
     def _read(self, pieces: Sequence[Piece], counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
         """What all pieces say; of a question by an attribute, those of each label besides."""
@@ -121,18 +123,11 @@ class ShapeStep(PieceStep):
             checkpoint()
             answer = None
             if label.plan is not None:
-                own = [by_number[piece.number] for piece in label.pieces]
-                if isinstance(label.plan, ShapePlan):
-                    drawn = label.plan.beside(own, counts)
-                    answer = label.plan.read(*drawn)
-                    beside += drawn
-                else:
-                    answer = label.plan.of_pieces(own, counts)
+                drawn = label.plan.beside([by_number[piece.number] for piece in label.pieces], counts)
+                answer = label.plan.read(*drawn)
+                beside += drawn
             groups.append(label.shown(answer, self.whole, Relation.REPLACE_ONE))
-        if beside and isinstance(self.whole, ShapePlan):
-            whole = self.whole.read(*beside)
-        else:
-            whole = self.whole.of_pieces(pieces, counts)
+        whole = self.whole.read(*(beside if self.off_labels else self.whole.beside(pieces, counts)))
         return {**whole, "groups": groups} if self.labels else whole
 
 
@@ -191,10 +186,10 @@ def plan_step(
     finer = _numbers(kept) & (ledger.finer | (_numbers(kept) - label_of.keys()))
     check_gain(question, before, finer, ledger.left_out)
     crowd = replace(everyone.crowd, dry=ledger.left_out)
-    shares = [(one.crowd.people, one.plan) for one in labels if isinstance(one.plan, ShapePlan)]
-    whole: Reader
-    if shares:
-        whole = read_off_shares(shares, crowd.people, (question.tilt or 0) / MICRO)
+    answered = [one.plan for one in labels if one.plan is not None]
+    off_labels = bool(answered) and question.estimator != COORDINATES
+    if off_labels:
+        whole = answered[0].of_labels([(one.crowd, one.plan) for one in labels], question)
     else:
         whole = planner.reading(here, replace(everyone, crowd=crowd), kept)
     # 3. What that charges.
@@ -204,6 +199,7 @@ def plan_step(
         crowd=crowd,
         whole=whole,
         labels=tuple(labels),
+        off_labels=off_labels,
         before=before,
         noise=noise,
         had={piece.number: piece.share for piece in pieces},
@@ -311,7 +307,7 @@ class _Planner:
         except NotApplicable:
             return found
 
-    def reading(self, cohorts: Cohorts, people: _People, pieces: Sequence[Piece]) -> Reader:
+    def reading(self, cohorts: Cohorts, people: _People, pieces: Sequence[Piece]) -> PiecesPlan:
         """What reads the pieces of people.
 
         Raises:
@@ -328,7 +324,7 @@ class _Planner:
         }
         tilt = (question.tilt or 0) / MICRO
         plan = combined_shares(self._sums, sums, reports, tilt=tilt, currency=study.noise)
-        return shape_plans.reading(study, question, crowd, plan)
+        return ShapePlan.reading(question, crowd, plan)
 
     @property
     def _sums(self) -> int:

@@ -21,6 +21,7 @@ from app.services import work
 from app.services.observer import Observer
 from app.services.replies import Idempotency, Replies
 from app.services.statistics.any_request import AnyRequest, AnySituation, Asked
+from app.services.statistics.drafts import Said, drafted
 from app.services.statistics.piece_ledger import PieceStep
 from app.services.statistics.publishing import persist, published, replayed, standing
 from app.services.statistics.questions import Ask
@@ -210,14 +211,16 @@ class Answering(ABC, Generic[Asked, Now]):
         request.check(*request.compared(made), now.best)
         await work.run(request.check_told, now, made)
         had = made.had_by_all if isinstance(made, PieceStep) else 0
-        return await self._drawn(run, request, now, made), replace(request, had=had)
+        said = await self._said(run, request, now, made)
+        draft = drafted(request.study, request.question, said, epoch=now.epoch, clock=self._clock)
+        return draft, replace(request, had=had)
 
     @abstractmethod
     async def _read(self, connection: Connection, request: Asked) -> Now:
         """What an answer is planned from."""
 
     @abstractmethod
-    async def _drawn(self, run: Run, request: Asked, now: Now, made: Any) -> Draft:
+    async def _said(self, run: Run, request: Asked, now: Now, made: Any) -> Said:
         """The answer that was planned, with its noise. Draws entropy; nothing of it is published yet."""
 
     async def _publish(self, run: Run, draft: Draft, request: Asked) -> StoredRelease:

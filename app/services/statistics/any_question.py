@@ -101,6 +101,11 @@ class AnyQuestion:
         return MICRO if equal else round(self.assumed_tilt(study) * MICRO)
 
     @property
+    @abstractmethod
+    def statistic(self) -> str:
+        """What it is for, as its releases say it."""
+
+    @property
     def adds_up(self) -> bool:
         """Whether, with `by`, the answer for all people is read off the noisy sums of labels."""
         return True

@@ -2,24 +2,24 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from uuid import UUID, uuid4
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from app.accounting.measurement import recorded
 from app.core.clock import Clock
 from app.core.cohort import Cohort
-from app.core.errors import InternalFault, ServiceError
-from app.core.piece import Piece, Taken
-from app.core.release import AllUsed, Charge, Draft, Facts, StoredRelease, Used
+from app.core.errors import BudgetExhausted, ServiceError
+from app.core.release import AllUsed, Draft, StoredRelease
 from app.core.study import Currency, Relation, Study, StudyDefinition, Trust
 from app.estimators.expected import ExpectedValues
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
-from app.services.statistics import combining, combining_secret, planning, steps
+from app.services.statistics import combining, combining_secret, planned_errors, planning, steps
 from app.services.statistics.asked_accuracy import Readable
 from app.services.statistics.combining import Combination
 from app.services.statistics.crowds import Crowd
+from app.services.statistics.drafts import NOT_REPORTED, Said, drafted
 from app.services.statistics.levels import Level
-from app.services.statistics.planning import Alone, Price, Turnout
+from app.services.statistics.planning import NOT_COMBINED, Alone, Turnout
 from app.services.statistics.questions import MEAN, SD, SUM, VARIANCE, Resolved
 from app.services.statistics.reading import Reading
 from app.services.statistics.steps import Step
@@ -217,40 +217,22 @@ def statistics(study: StudyDefinition, plan: Plan, answered: Question) -> tuple[
     return MEAN, *sums, *((VARIANCE, SD) if planning.says_spread(study, plan, answered) else ())
 
 
-def answer(
-    study: Study,
-    resolved: Resolved,
-    made: Alone,
-    *,
-    epoch: int,
-    clock: Clock,
-) -> Draft:
-    """Price, draw, read: an answer with noise of its own. Fails closed: whatever goes wrong, no draft."""
+def answer(study: Study, resolved: Resolved, made: Alone) -> Said:
+    """Price, draw, read: an answer with noise of its own. Fails closed: whatever goes wrong, no answer."""
     people, plan, estimator, question = made.crowd, made.plan, made.estimator, made.question
     charges = planning.charges(plan, people, study.definition)
     values = planning.noisy(plan, people)
-    conclusion = plan.conclude(values)
     if study.definition.relation is Relation.ADD_REMOVE_ONE:
         apart = combining_secret.apart(resolved, plan, values)
     else:
         apart = combining.apart(study.definition, resolved, people, plan, values, charges)
     most = planning.epsilon_max(study.definition, estimator, question, charges.column("epsilon"))
-    return _draft(
-        _Answer(
-            study=study,
-            resolved=resolved,
-            estimator=estimator,
-            question=question,
-            plan=plan,
-            conclusion=conclusion,
-            price=Price(share=resolved.share, most=most, most_in_all=most),
-            turnout=people,
-        ),
-        epoch=epoch,
-        clock=clock,
-        noise=recorded(
-            planning.noise_json(plan, [] if apart is None else [apart]), [planning.measured(plan, people)]
-        ),
+    noise = planning.noise_json(plan, [] if apart is None else [apart])
+    return replace(
+        _said(study.definition, resolved, made, plan.conclude(values), made.crowd),
+        most=most,
+        most_in_all=most,
+        noise=recorded(noise, [planning.measured(plan, people)]),
         charges=charges,
         used=_used(people),
         apart=apart,
@@ -261,54 +243,24 @@ def combined(
     study: Study, resolved: Resolved, made: Combination, sources: Sources, *, epoch: int, clock: Clock
 ) -> Draft:
     """What published answers say together, as an answer of its own: free, and without any noise."""
-    draft = _draft(
-        _Answer(
-            study=study,
-            resolved=replace(resolved, share=0),
-            estimator=made.estimator,
-            question=made.question,
-            plan=made.plan,
-            conclusion=made.conclusion,
-            price=Price(share=0, most=0, most_in_all=made.epsilon_max_total),
-            turnout=made,
-        ),
-        epoch=epoch,
-        clock=clock,
-        noise=planning.noise_json(made.plan),
-        charges=(),
+    said = replace(
+        _said(study.definition, resolved, made, made.conclusion, made, why=NOT_COMBINED),
+        most_in_all=made.epsilon_max_total,
         used=made.used,
         combines=sources.releases,
     )
+    draft = drafted(study, replace(resolved, share=0), said, epoch=epoch, clock=clock)
     asked = resolved.combined()
     return replace(draft, question=asked.family, asked=asked, newest=sources.newest)
 
 
-def next_step(
-    study: Study, resolved: Resolved, step: Step, cohorts: Sequence[Cohort], *, epoch: int, clock: Clock
-) -> Draft:
+def next_step(study: Study, resolved: Resolved, step: Step, cohorts: Sequence[Cohort]) -> Said:
     """Draw and read: an answer that sharpens the one before it. Fails closed."""
     conclusion, taken = steps.take(step, cohorts)
-    before = step.before
-    price = Price(
-        share=max(resolved.share, taken.share_before),
-        share_before=taken.share_before,
-        refines=None if before is None else before.release,
+    return replace(
+        _said(study.definition, resolved, step, conclusion, step),
         most=step.most,
         most_in_all=step.most_in_all,
-    )
-    return _draft(
-        _Answer(
-            study=study,
-            resolved=resolved,
-            estimator=step.estimator,
-            question=step.question,
-            plan=step.plan,
-            conclusion=conclusion,
-            price=price,
-            turnout=step,
-        ),
-        epoch=epoch,
-        clock=clock,
         noise=step.noise_json(taken),
         charges=step.charges,
         used=step.used,
@@ -316,80 +268,41 @@ def next_step(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
-    study: Study
-    resolved: Resolved
-    estimator: Estimator
-    question: Question
-    plan: Plan
-    conclusion: Conclusion
-    price: Price
-    turnout: Turnout
+def _said(
+    study: StudyDefinition,
+    resolved: Resolved,
+    made: Alone | Step | Combination,
+    conclusion: Conclusion,
+    turnout: Turnout,
+    why: str = BudgetExhausted.code,
+) -> Said:
+    """What an answer for a mean says; with its own parameters: `auto` may have tried others than defaults."""
+    plan, variance = made.plan, conclusion.variance
 
+    def finished(document: dict[str, Any]) -> dict[str, Any]:
+        if variance is not None:
+            document |= {"variance": asdict(variance), "sd": asdict(variance.root)}
+        return planned_errors.of_answer(document, plan, float(study.grid.width))
 
-def _draft(
-    made: _Answer,
-    *,
-    epoch: int,
-    clock: Clock,
-    noise: str,
-    charges: Sequence[Charge],
-    used: Sequence[Used],
-    taken: Taken | None = None,
-    apart: Piece | None = None,
-    combines: Sequence[UUID] = (),
-) -> Draft:
-    release_id, now, definition = uuid4(), clock.now(), made.study.definition
-    try:
-        body = planning.release_body(
-            release_id=release_id,
-            study=definition,
-            resolved=made.resolved,
-            answered=made.question,
-            estimator=made.estimator,
-            plan=made.plan,
-            conclusion=made.conclusion,
-            price=made.price,
-            turnout=made.turnout,
-            created_at=now.isoformat(),
-            combines=combines,
-        )
-    except (TypeError, ValueError) as error:
-        raise InternalFault("the answer could not be written down") from error
-    return Draft(
-        id=release_id,
-        study_id=made.study.id,
-        question=made.resolved.digest,
-        asked=replace(made.resolved.by_parts, share=made.price.share),
-        epoch=epoch,
+    return Said(
         estimator=made.estimator.name,
-        estimator_version=made.estimator.version,
-        noise=noise,
-        body=body,
-        facts=_facts(definition, made.turnout, made.plan, made.conclusion, made.price.most),
-        charges=charges,
-        used=used,
-        created_at=now,
-        taken=taken,
-        apart=apart,
-    )
-
-
-def _facts(study: StudyDefinition, turnout: Turnout, plan: Plan, conclusion: Conclusion, most: int) -> Facts:
-    """What lists show of an answer that charges at most `most` [the study's currency], and compare by."""
-    count = conclusion.details.get("noisy_count")
-    public = study.relation is Relation.REPLACE_ONE
-    return Facts(
-        people=turnout.people if public else None,
-        people_left_out=turnout.left_out + turnout.silent if public else None,
-        silent=turnout.silent,
-        width=planning.interval_width(study, plan) if public else None,
-        estimate=conclusion.estimate,
-        standard_error=conclusion.standard_error,
-        noisy_count=float(count) if isinstance(count, int | float) else None,
-        variance=None if conclusion.variance is None else conclusion.variance.population_interval.upper,
-        epsilon_max=most,
+        version=made.estimator.version,
+        parameters={**resolved.asked(), **made.question.parameters},
+        numbers={
+            "asked": resolved.estimator,
+            "estimate": conclusion.estimate,
+            "standard_error": conclusion.standard_error,
+            "interval": asdict(conclusion.interval),
+            "population_interval": asdict(conclusion.population_interval),
+            **({} if conclusion.anytime is None else {"anytime": asdict(conclusion.anytime)}),
+        },
+        details=conclusion.details,
+        finished=finished,
+        people=turnout.people,
+        left_out={why: turnout.left_out, NOT_REPORTED: turnout.silent},
+        width=planning.interval_width(study, plan),
+        variance=None if variance is None else variance.population_interval.upper,
+        noise=planning.noise_json(plan),
     )
 
 

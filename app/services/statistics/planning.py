@@ -2,33 +2,29 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Protocol
-from uuid import UUID
 
 from app.accounting.costs import check_charges, group_costs
 from app.accounting.measurement import Measurement
 from app.core.cohort import Group
-from app.core.epsilon import MICRO, delta_to_json, epsilon_to_json
 from app.core.errors import BudgetExhausted
 from app.core.grid import GRID_SIZE
 from app.core.noise import as_document
 from app.core.piece import Piece
 from app.core.release import Charges
-from app.core.study import Currency, Relation, StudyDefinition, Trust
+from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators import registry
 from app.estimators.interface import Conclusion, Estimator, NoContributions, NotApplicable, Plan, Question
 from app.estimators.labels_secret import labels_plan
 from app.estimators.moments import with_second_moment
 from app.estimators.transformed import MOMENTS
 from app.mechanisms.draw import draw
-from app.services.statistics import planned_errors
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import Resolved
 
-NOT_COMBINED, NOT_REPORTED = "in_no_answer", "measure_not_reported"
-"""Why people are left out of an answer that combines others: none of these is about them. And why local
-people are of one about a measure: their devices reported others."""
+NOT_COMBINED = "in_no_answer"
+"""Why people are left out of an answer that combines others: none of these is about them."""
 
 
 class Turnout(Protocol):
@@ -45,24 +41,6 @@ class Turnout(Protocol):
     @property
     def silent(self) -> int:
         """Those who did not report the measure."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
-    """What an answer takes of people, as it says itself.
-
-    Attributes:
-        share, share_before: Of each epsilon, by this answer and those that it sharpens, and without
-            this one [ppm].
-        refines: The answer before it that it sharpens.
-        most, most_in_all: The largest charge by this answer, and with those [the study's currency].
-    """
-
-    share: int
-    share_before: int = 0
-    refines: UUID | None = None
-    most: int
-    most_in_all: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,75 +175,6 @@ def noisy(plan: Plan, people: Crowd) -> list[int]:
     exact = [query.value(totals, counts, squares) for query in plan.queries]
     noise = draw(plan.noise, queries=len(exact))
     return [value + error for value, error in zip(exact, noise, strict=True)]
-
-
-def release_body(
-    *,
-    release_id: UUID,
-    study: StudyDefinition,
-    resolved: Resolved,
-    answered: Question,
-    estimator: Estimator,
-    plan: Plan,
-    conclusion: Conclusion,
-    price: Price,
-    turnout: Turnout,
-    created_at: str,
-    combines: Sequence[UUID] = (),
-) -> bytes:
-    """The answer as JSON. In add_remove_one studies nothing but the noisy part depends on who is there.
-
-    `parameters` are those of the answer: `auto` may have tried others than the defaults.
-
-    Raises:
-        ValueError: a number is not finite.
-    """
-    document: dict[str, object] = {
-        "id": str(release_id),
-        "study": study.slug,
-        "estimator_version": estimator.version,
-        **resolved.to_json(),
-        "parameters": {**resolved.asked(), **answered.parameters},
-        "estimator": estimator.name,
-        "asked": resolved.estimator,
-        "estimate": conclusion.estimate,
-        "standard_error": conclusion.standard_error,
-        "interval": asdict(conclusion.interval),
-        "population_interval": asdict(conclusion.population_interval),
-        **({} if conclusion.anytime is None else {"anytime": asdict(conclusion.anytime)}),
-        "relation": study.relation.value,
-        "share": price.share / MICRO,
-        "share_before": price.share_before / MICRO,
-        "refines": None if price.refines is None else str(price.refines),
-        **in_units(study, "epsilon_max", price.most),
-        **in_units(study, "epsilon_max_total", price.most_in_all),
-        "created_at": created_at,
-        **conclusion.details,
-    }
-    if resolved.level is not None:
-        document |= resolved.level.document(document)
-    document["assumption"] = resolved.assumption(study)
-    if conclusion.variance is not None:
-        document |= {"variance": asdict(conclusion.variance), "sd": asdict(conclusion.variance.root)}
-    document = planned_errors.of_answer(document, plan, float(study.grid.width))
-    if study.relation is Relation.REPLACE_ONE:
-        document["people"] = turnout.people
-        document["people_left_out"] = turnout.left_out + turnout.silent
-        reasons = [NOT_COMBINED if combines else BudgetExhausted.code] if turnout.left_out else []
-        reasons += [NOT_REPORTED] if turnout.silent else []
-        document["left_out_because"] = " ".join(reasons) or None
-    if combines:
-        document["combines"] = [str(one) for one in combines]
-    return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
-
-
-def in_units(study: StudyDefinition, name: str, amount: int) -> dict[str, object]:
-    """An amount of the study's currency in a document: as an epsilon, and in mu^2 where it is one."""
-    shown: dict[str, object] = {name: epsilon_to_json(study.epsilon(amount))}
-    if study.noise is Currency.GAUSSIAN:
-        shown[name.replace("epsilon", "mu2")] = epsilon_to_json(amount)
-        shown["delta"] = delta_to_json(study.delta)
-    return shown
 
 
 def interval_width(study: StudyDefinition, plan: Plan) -> float:

@@ -89,6 +89,11 @@ class Resolved(AnyQuestion):
     spread: bool = False
 
     @property
+    def statistic(self) -> str:
+        """What it is for, as its releases say it: all else is read off a mean."""
+        return MEAN
+
+    @property
     def of_all(self) -> bool:
         """Whether it asks of all people, in a study of one value."""
         return not self.of_whom_and_what

@@ -17,6 +17,7 @@ from app.services.replies import Replies
 from app.services.statistics import combining, combining_secret, drafting, measured
 from app.services.statistics.answering import Answering
 from app.services.statistics.drafting import Planned
+from app.services.statistics.drafts import Said
 from app.services.statistics.questions import Ask, Resolved
 from app.services.statistics.release_plans import plan
 from app.services.statistics.release_request import Made, ReleaseRequest, Situation
@@ -197,15 +198,13 @@ class Releases(Answering[ReleaseRequest, Situation]):
         rows = await measured.read_cohorts(connection, request.study, request.question)
         return await Situation.read(connection, request, rows, epoch=epochs.folded)
 
-    async def _drawn(self, run: Run, request: ReleaseRequest, now: Situation, made: Made) -> Draft:
+    async def _said(self, run: Run, request: ReleaseRequest, now: Situation, made: Made) -> Said:
         study, resolved = request.study, request.question
 
-        def drawn() -> Draft:
+        def said() -> Said:
             if isinstance(made, Step):
-                return drafting.next_step(
-                    study, resolved, made, now.cohorts, epoch=now.epoch, clock=self._clock
-                )
-            return drafting.answer(study, resolved, made, epoch=now.epoch, clock=self._clock)
+                return drafting.next_step(study, resolved, made, now.cohorts)
+            return drafting.answer(study, resolved, made)
 
         with self._observer.step("draw"):
-            return await work.run(drawn)
+            return await work.run(said)

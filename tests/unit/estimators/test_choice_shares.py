@@ -37,7 +37,7 @@ def test_weights_reach_the_smallest_worst_case_error_that_a_solver_finds(choices
     plan = plan_of(PROFILE, choices, round(tilt * MICRO))
     order = [(group.trust, group.epsilon / MICRO) for group in plan.crowd.groups]
     counts = np.array([group.count for group in plan.crowd.groups], dtype=float)
-    weighing, people = plan.weighing, counts.sum()
+    weighing, people = plan.plan.weighing, counts.sum()
     ours = np.array(weighing.weights) / weighing.mass * weighing.private + np.array(weighing.reports)
     assert counts @ ours == pytest.approx(1)
     noises = np.array(
@@ -118,7 +118,7 @@ def test_each_person_pays_the_largest_move_over_all_neighbors_and_less_than_a_mi
             ]
             for cohort in (1, 2, 3)
         }
-        return shape_plans.weighted_counts(plan.crowd, plan.weighing, 3, by_cell)
+        return shape_plans.weighted_counts(plan.crowd, plan.plan.weighing, 3, by_cell)
 
     for votes in product(range(3), repeat=4):
         for person, cohort in enumerate(owners):

@@ -148,7 +148,7 @@ def test_people_of_a_label_that_leave_are_counted_as_an_error_of_the_whole():
     stayed = [replace(people[0], count=200), people[1]]
     step = asked.step(MICRO, stayed, {1: (200, 0, 0), 2: (0, 400, 0)})
     plans = [one.plan for one in step.labels[:2]] + [step.whole]
-    weights = [one.bins_plan.weighing for one in plans if isinstance(one, ShapePlan)]
+    weights = [one.plan.weighing for one in plans if isinstance(one, ShapePlan)]
     parts = 200 / 600, 400 / 600
     assert weights[2].uneven == pytest.approx(
         sum(part**2 * one.uneven for part, one in zip(parts, weights[:2], strict=True))

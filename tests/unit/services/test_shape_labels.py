@@ -20,6 +20,7 @@ from app.core.study import Currency, Relation, Trust
 from app.estimators.interface import NoContributions
 from app.services.shapes.counts import CountPlan
 from app.services.shapes.descriptions import Description
+from app.services.shapes.quantiles import QuantilePlan
 from app.services.shapes.shape_labels import LabelsPlan
 from app.services.shapes.shape_plans import ShapePlan
 from app.services.shapes.shape_questions import COUNT, DESCRIBE, MEDIAN, SHARES, resolve
@@ -70,8 +71,8 @@ def test_a_person_pays_what_the_worst_neighbor_moves_all_counts_by(relation: Rel
     for place, own in ((0, 1), (1, 2)):
         label = plan.labels[place].plan
         assert isinstance(label, ShapePlan)
-        weight = label.weighing.weights[0]
-        scale = label.bins_plan.scale
+        weight = label.plan.weighing.weights[0]
+        scale = label.plan.scale
         present = [tuple(int(one == choice) for one in range(CHOICES)) for choice in range(CHOICES)]
         if relation is Relation.ADD_REMOVE_ONE:
             pairs = [((0,) * CHOICES, after) for after in present]
@@ -123,7 +124,7 @@ def test_the_whole_of_equal_labels_is_the_shares_of_all_with_the_noise_of_all_la
     """Two labels of n people have noise of twice the variance of one answer over 2 n people."""
     halves = by_region([cohort(1, 0, 500), cohort(2, 1, 500)])
     alone = plan_of([(Trust.CENTRAL, 1, 1000)], CHOICES)
-    own, whole = alone.bins_plan, of_all(halves).bins_plan
+    own, whole = alone.plan, of_all(halves).plan
     assert whole._variance == pytest.approx(2 * own._variance)
     assert whole.weighing.squares == pytest.approx(own.weighing.squares)
     assert whole.weighing.uneven == own.weighing.uneven == 0
@@ -138,7 +139,7 @@ def test_labels_without_an_answer_weigh_nothing_and_the_interval_of_the_whole_kn
     assert [one.plan is None for one in unable.labels] == [False, True, True]
     assert unable.crowd.people == 400
     assert unable.crowd.left_out == 100
-    weighing = of_all(unable).bins_plan.weighing
+    weighing = of_all(unable).plan.weighing
     assert weighing.bias == pytest.approx(0.1 * 100 / 400)
     assert weighing.uneven == pytest.approx(1 / 300 - 1 / 400)
     assert unable.interval_width > able.interval_width
@@ -198,7 +199,8 @@ def test_intervals_of_a_median_by_labels_cover_and_those_of_another_label_do_not
     terms: dict[str, Any] = ADD_REMOVE if relation is Relation.ADD_REMOVE_ONE else {}
     plan = median_by_region([cohort(1, 0, 300), cohort(2, 1, 300)], **terms)
     points = {1: np.full(300, GRID_SIZE // 4), 2: np.full(300, 3 * GRID_SIZE // 4)}
-    low, high = (float(of_all(plan).grid.to_unit(Fraction(cell, 4))) for cell in (1, 3))
+    assert isinstance(plan.whole, QuantilePlan)
+    low, high = (float(plan.whole.grid.to_unit(Fraction(cell, 4))) for cell in (1, 3))
     covered, control, runs = [0, 0, 0], 0, 200
     for _ in range(runs):
         answer: Any = plan.answer({}, all_grown(plan.trees, points))

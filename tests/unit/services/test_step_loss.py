@@ -218,7 +218,7 @@ def steps_by_coordinate(study, shares, epsilon):
         step = plan_step(study, question, [people], pieces, before)
         assert step is not None
         steps.append(step)
-        pieces = [*step.take({1: (2_000, 0, 0, 0, 0)})[2].changed]
+        pieces = [*step.take({1: (2_000, 0, 0, 0, 0)})[1].changed]
         before = LastStep(release=UUID(int=1), share=share, epoch=1)
         paid += step.most
     return steps, pieces[0], paid

@@ -1,0 +1,161 @@
+"""`quantile`: one value off a tree of noisy counts; its plan, its price and what is read of it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+
+from app.accounting.measurement import Measurement, Workload
+from app.accounting.shape_prices import tree_cost
+from app.core.grid import Grid
+from app.core.noise import as_document
+from app.core.study import Relation, StudyDefinition, Trust
+from app.estimators.quantile_tree import Beside, TreePlan
+from app.services.shapes.priced_plan import OneShape
+from app.services.shapes.shape_crowd import ShapeCrowd
+from app.services.shapes.shape_parts import Part, groups_of
+from app.services.shapes.shape_plans import priced, weigh
+from app.services.shapes.shape_questions import ShapeQuestion
+from app.services.shapes.shape_trees import Grown, Tree
+from app.services.statistics import says_nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantilePlan(OneShape[Grown]):
+    """One quantile, priced, for one crowd.
+
+    Attributes:
+        plan: Of the tree; it has what each group's people count for.
+        grid: Of the study.
+    """
+
+    plan: TreePlan
+    grid: Grid
+
+    @classmethod
+    def of_crowd(
+        cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, part: Part = int
+    ) -> "QuantilePlan":
+        """Plan and price it, with the people who answered searches, if there are any.
+
+        Args:
+            study, question, crowd: What is asked of whom.
+            part: What of an offer it may take; all of it if not given.
+
+        Raises:
+            NotApplicable: no person central or public is there.
+            InternalFault: a charge exceeds an offer.
+        """
+        rank = question.quantile or Fraction(1, 2)
+        beside = None if crowd.searched is None else crowd.searched.beside(float(rank))
+        plan = tree_of(study, question, crowd, (rank,), part, beside)
+        costs, most = tree_priced(crowd, plan)
+        return cls(crowd=crowd, plan=plan, costs=costs, most=most, grid=study.grid)
+
+    @property
+    def parts_of_document(self) -> tuple[str, ...]:
+        """See `OneShape`."""
+        return ("estimate", "interval", "population_interval")
+
+    @property
+    def predicted_error(self) -> float:
+        """Root mean square error of the rank, as a part of all people."""
+        return self.plan.predicted_error
+
+    @property
+    def joined(self) -> str:
+        """What a plan says of searches that it joins in; empty without them."""
+        if self.plan.beside is None:
+            return ""
+        people, weight = self.plan.beside.people, self.plan.searched_weight
+        return f" {people} people who answered searches have {weight:.0%} of the weight, and pay nothing."
+
+    @property
+    def interval_width(self) -> float:
+        """Predicted width of an interval, as a part of all people."""
+        return self.plan.interval_width
+
+    @property
+    def part_told(self) -> float:
+        """The width that quantiles are compared by is not that of their interval."""
+        return says_nothing.width_of(self.predicted_error)
+
+    def unit(self, study: StudyDefinition) -> float:
+        """Of ranks."""
+        return 1.0
+
+    def noise_json(self) -> str:
+        """The noise, for the ledger: what is needed to compute the price again."""
+        return json.dumps(as_document(self.plan.noise))
+
+    def measured(self) -> list[Measurement]:
+        """What is measured of whom, for the ledger."""
+        return [tree_measured(self.crowd, self.plan)]
+
+    @property
+    def trees(self) -> tuple[Tree, ...]:
+        """The one that it is read off."""
+        return (Tree(crowd=self.crowd, plan=self.plan),)
+
+    def noisy(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> Grown:
+        """The levels of the tree: their noise is in."""
+        (levels,) = grown
+        return levels
+
+    def read(self, *drawn: Grown) -> dict[str, object]:
+        """The value that the levels of the tree say."""
+        (levels,) = drawn
+        (found,) = self.plan.read(self.grid, levels)
+        answer: dict[str, object] = asdict(found)
+        if self.plan.beside is not None:
+            answer["searches"] = {"people": self.plan.beside.people, "weight": self.plan.searched_weight}
+        return answer
+
+
+def tree_of(
+    study: StudyDefinition,
+    question: ShapeQuestion,
+    crowd: ShapeCrowd,
+    quantiles: Sequence[Fraction],
+    part: Part,
+    beside: Beside | None = None,
+) -> TreePlan:
+    """The tree that quantiles are read off; free where the people are public and none of them pays.
+
+    Args:
+        study, question, crowd: What is asked of whom.
+        quantiles: The ranks.
+        part: What of an offer it may take.
+        beside: The people who answered searches, the last group.
+
+    Raises:
+        NotApplicable: no person central or public is there.
+    """
+    weighing = weigh(study, question, groups_of(crowd, part), crowd.people, part, beside)
+    pays = any(
+        weight and group.trust is Trust.CENTRAL
+        for weight, group in zip(weighing.weights, crowd.groups, strict=True)
+    )
+    return TreePlan(
+        quantiles=tuple(quantiles),
+        weighing=weighing,
+        people=question.size,
+        beside=beside,
+        free=study.relation is Relation.REPLACE_ONE and not pays,
+    )
+
+
+def tree_priced(crowd: ShapeCrowd, plan: TreePlan) -> tuple[tuple[int, ...], int]:
+    """What a tree costs each person of each group, and the most that a person may pay.
+
+    Raises:
+        InternalFault: a charge exceeds an offer.
+    """
+    relation = plan.weighing.relation
+    return priced(crowd, plan.weighing, lambda weight: tree_cost(weight, plan.noise, relation))
+
+
+def tree_measured(crowd: ShapeCrowd, plan: TreePlan) -> Measurement:
+    """What a tree measures, and whom."""
+    weights = plan.weighing.weights
+    return Measurement.of_weights(Workload.TREE, plan.noise, weights, crowd.groups, crowd.members)
