@@ -496,12 +496,15 @@ class PlannedRefusal:
         code: As of the problem.
         share: Of `says_nothing`, as of the problem; None of others.
         people: Of `says_nothing`, as of the problem; None of others.
+        half_width: Of `not_reached`, as of the problem, and `estimators` are at the whole share; None of
+            others.
     """
 
     code: str
     detail: str
     share: float | None = None
     people: int | None = None
+    half_width: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
