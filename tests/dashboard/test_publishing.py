@@ -53,6 +53,20 @@ async def test_an_answer_is_published_changed_and_withdrawn(browser: Browser, se
     assert "withdrawn" in text_of(browser.page)
 
 
+async def test_an_answer_is_published_from_its_own_page(analyst: Browser, service: Service):
+    study = await service.study(title="How long?")
+    await service.crowd(study, 40)
+    release = await answered(service, study)
+    await analyst.get(f"/dashboard/releases/{release}")
+    hidden = re.findall(r'name="releases" value="([^"]+)"', analyst.page)
+    assert hidden == [release]
+    form = {"title": "How long?", "releases": hidden[0]}
+    made = await analyst.post(f"/dashboard/studies/{study}/publications", form)
+    assert made.status_code == 303
+    await analyst.get(made.headers["location"])
+    assert "How long?" in text_of(analyst.page)
+
+
 async def test_what_cannot_be_published_is_explained_on_the_page(admin: Browser, service: Service):
     study = await service.study()
     await service.crowd(study, 40)
@@ -77,9 +91,15 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "histogram": (NUMBERS, {"statistic": "histogram", "bins": 5, "by": "region"}),
     "distribution": (NUMBERS, {"statistic": "distribution", "bins": 5}),
     "describe": (NUMBERS, {"statistic": "describe"}),
+    "describe by label": (NUMBERS, {"statistic": "describe", "by": "region"}),
     "found range": (NUMBERS, {"range": "found"}),
     "shares": ({"choices": ["a", "b"], "lower": None, "upper": None}, {"statistic": "shares"}),
+    "shares by label": (
+        {"choices": ["a", "b"], "lower": None, "upper": None, "attributes": NUMBERS["attributes"]},
+        {"statistic": "shares", "by": "region"},
+    ),
     "coordinates": ({"dimension": 3}, {}),
+    "coordinates by label": ({"dimension": 3, "attributes": NUMBERS["attributes"]}, {"by": "region"}),
     "covariance": (
         {
             "measures": {"x": {"lower": 0, "upper": 9}, "y": {"lower": 0, "upper": 9}},
@@ -100,7 +120,7 @@ async def test_every_kind_of_answer_has_a_page_and_a_table(service: Service, kin
             "shares": "ab"[number % 2],
             "coordinates": [1, 2, number],
             "covariance": None,
-        }.get(kind, number)
+        }.get(kind.partition(" ")[0], number)
         more: dict[str, Any] = (
             {"values": {"x": number % 9, "y": 3}} if kind == "covariance" else {"value": value}
         )
@@ -116,6 +136,9 @@ async def test_every_kind_of_answer_has_a_page_and_a_table(service: Service, kin
     for path in ("/p/shown", "/p/shown/embed"):
         page = await service.client.get(path)
         assert page.status_code == 200, page.text
+        if "by" in question:
+            shown = " ".join(re.findall(r"<(?:table|h3)>.*?</(?:table|h3)>", page.text, re.DOTALL))
+            assert all(label in text_of(shown) for label in ("north", "south")), kind
         assert "<svg" in page.text or kind in ("mean", "count", "found range", "covariance")
     rows = (await service.client.get("/p/shown.csv")).text.splitlines()
     assert len(rows) > 1

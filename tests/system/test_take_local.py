@@ -261,6 +261,46 @@ def test_two_tabs_never_make_two_reports_of_one_answer(service: LiveService, bro
         assert sent[1] == sent[0]
 
 
+def test_a_report_that_a_budget_refused_is_in_no_ones_way_on_a_later_visit(
+    service: LiveService, browser: Browser
+) -> None:
+    with service.client() as admin:
+        budget = {"epsilon": 0.75, "reason": "used up"}
+        assert admin.put("/v1/admin/subjects/poor/budget", json=budget).is_success
+    address = link(service, "meals", kind="single", subjects=["poor"])
+    with phone(browser) as context:
+        page = context.new_page()
+        sent = forms(page)
+        page.goto(address)
+        fill_meals(page)
+        page.locator("[name=trust][value=local]").check()
+        page.locator("[name=epsilon]").last.check()
+        page.get_by_role("button", name="Send", exact=True).click()
+        refused = page.get_by_text("the answer that was made on this device was not taken")
+        for _ in range(2):
+            expect(refused).to_be_visible()
+            expect(page.get_by_text("An answer is under way.")).to_be_hidden()
+            expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible()
+            # There is no second noise, but the same report where the budget has room by now.
+            expect(page.locator("[name=trust][value=local]")).to_be_disabled()
+            page.goto("about:blank")
+            page.goto(address)
+        page.get_by_role("button", name="Send it again", exact=True).locator("visible=true").click()
+        expect(refused).to_be_visible()
+        assert len(sent) == 2
+        assert sent[0] == sent[1]
+        fill_meals(page)
+        page.locator("[name=trust][value=central]").check()
+        page.locator("[name=epsilon]").first.check()
+        page.get_by_role("button", name="Send", exact=True).click()
+        expect(page.get_by_role("heading", name="Your receipt")).to_be_visible()
+
+
+def fill_meals(page: Page) -> None:
+    page.locator("[name='values.price']").fill("12")
+    page.locator("[name='values.place']").first.check()
+
+
 def test_a_reload_of_what_failed_sends_the_same_report(service: LiveService, browser: Browser) -> None:
     with phone(browser) as context:
         page = context.new_page()

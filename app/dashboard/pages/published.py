@@ -1,9 +1,10 @@
 """What everyone may read: a publication as a page, in a frame, as JSON and as CSV. No token, no script."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
+from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -32,12 +33,20 @@ from app.web.tables import CSV, rows_of, written
 ROWS = 50
 """Labels, bins, choices or coordinates of an answer on the page; the files have all of them."""
 
+LABELS = 20
+"""Labels on the page, of an answer that has several numbers for each."""
+
 HTML = "text/html"
 
 FRAMES = "dither.frames"
 """Key of the ASGI scope: the origins whose pages may frame the response."""
 
 COLUMNS = ("release", "study", "statistic", "measure", "of", "estimate", "lower", "upper", "level", "people")
+
+ONE_NUMBER = ReleaseOut | QuantileReleaseOut | CountReleaseOut | CovarianceReleaseOut
+"""Answers of one number, also for each label."""
+
+Model = TypeVar("Model", bound=BaseModel)
 
 READERS = UUID(int=0)
 """Whose places among heavy work readers have: no token has this id."""
@@ -132,20 +141,24 @@ def _read(file: bytes) -> tuple[dict[str, Any], list[Published]]:
     return document, [published_of(one["answer"]) for one in document["answers"]]
 
 
-def _shortened(answer: Published) -> Published:
-    """An answer of which no list has more than `ROWS` entries; itself where none has."""
-    lists = ("groups", "bins", "cumulative", "choices", "coordinates")
-    cut: dict[str, Any] = {
-        name: found[:ROWS] for name in lists if len(found := getattr(answer, name, None) or ()) > ROWS
-    }
+def _shortened(answer: Model) -> Model:
+    """An answer whose lists, and those of its labels, have at most `ROWS` entries; itself where they have."""
+    cut: dict[str, Any] = {}
+    for name in ("bins", "cumulative", "choices", "coordinates"):
+        found = getattr(answer, name, None) or ()
+        if len(found) > ROWS:
+            cut[name] = found[:ROWS]
+    groups = getattr(answer, "groups", None) or ()
+    few = [_shortened(one) for one in groups[: ROWS if isinstance(answer, ONE_NUMBER) else LABELS]]
+    if len(few) < len(groups) or any(one is not own for one, own in zip(few, groups, strict=False)):
+        cut["groups"] = few
     return answer.model_copy(update=cut) if cut else answer
 
 
 def _plots(answer: Published) -> dict[str, Any]:
-    """The plots of an answer for all people, and of one number for each label."""
-    drawn = shape_plots.drawn(answer.model_copy(update={"groups": None}))
-    kinds = ReleaseOut | QuantileReleaseOut | CountReleaseOut | CovarianceReleaseOut
-    if isinstance(answer, kinds) and answer.groups:
+    """The plots of an answer, for all people and for each label."""
+    drawn = shape_plots.drawn(answer)
+    if isinstance(answer, ONE_NUMBER) and answer.groups:
         drawn["labels_plot"] = label_plots.labels(answer)
     return {"labels_plot": None, **drawn}
 

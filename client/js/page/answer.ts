@@ -22,6 +22,8 @@ interface Kept {
   readonly key: string;
   /** What is sent, encoded. */
   readonly body: string;
+  /** Whether it was not taken: then it is not under way, and stands in the way of no other kind of answer. */
+  readonly refused?: boolean;
 }
 
 /** What was made here for one link. Of what has arrived nothing is kept but that it did. */
@@ -141,12 +143,17 @@ async function look(link: string): Promise<Kept | null> {
   const { held, refused } = said;
   const { arrived, pending } = await records.change("forms", link, (found: Made = NOTHING): [Made, Made] => {
     const isHeld = found.pending !== null && found.pending.key === held;
-    const now = isHeld ? { arrived: true, pending: null } : found;
+    const isRefused = found.pending !== null && found.pending.key === refused;
+    const now = isHeld
+      ? { arrived: true, pending: null }
+      : isRefused
+        ? { ...found, pending: { ...found.pending, refused: true } }
+        : found;
     return [now, now];
   });
   delete said["held"];
   if (pending === null) show("able", arrived ? "answered" : "first");
-  else show(pending.key === refused ? "refused" : "pending");
+  else show(pending.refused === true ? "refused" : "pending");
   return pending;
 }
 
@@ -156,10 +163,12 @@ async function begin(): Promise<void> {
   if (again === null) return;
   // Also where the browser brings back a page that was left.
   addEventListener("pageshow", () => void look(link));
-  document.querySelector("button#resend")?.addEventListener("click", async () => {
-    const pending = await look(link);
-    if (pending !== null) send(again, pending);
-  });
+  for (const button of document.querySelectorAll("button.resend")) {
+    button.addEventListener("click", async () => {
+      const pending = await look(link);
+      if (pending !== null) send(again, pending);
+    });
+  }
   const choice = form?.querySelector<HTMLInputElement>("input[name=trust][value=local]");
   if (form === null || !choice || first !== null) return;
   choice.disabled = false;

@@ -122,14 +122,19 @@ async function look(link) {
     const { held, refused } = said;
     const { arrived, pending } = await records.change("forms", link, (found = NOTHING) => {
         const isHeld = found.pending !== null && found.pending.key === held;
-        const now = isHeld ? { arrived: true, pending: null } : found;
+        const isRefused = found.pending !== null && found.pending.key === refused;
+        const now = isHeld
+            ? { arrived: true, pending: null }
+            : isRefused
+                ? { ...found, pending: { ...found.pending, refused: true } }
+                : found;
         return [now, now];
     });
     delete said["held"];
     if (pending === null)
         show("able", arrived ? "answered" : "first");
     else
-        show(pending.key === refused ? "refused" : "pending");
+        show(pending.refused === true ? "refused" : "pending");
     return pending;
 }
 async function begin() {
@@ -139,11 +144,13 @@ async function begin() {
         return;
     // Also where the browser brings back a page that was left.
     addEventListener("pageshow", () => void look(link));
-    document.querySelector("button#resend")?.addEventListener("click", async () => {
-        const pending = await look(link);
-        if (pending !== null)
-            send(again, pending);
-    });
+    for (const button of document.querySelectorAll("button.resend")) {
+        button.addEventListener("click", async () => {
+            const pending = await look(link);
+            if (pending !== null)
+                send(again, pending);
+        });
+    }
     const choice = form?.querySelector("input[name=trust][value=local]");
     if (form === null || !choice || first !== null)
         return;
