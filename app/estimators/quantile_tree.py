@@ -44,8 +44,12 @@ add_remove_one weights lie between a floor and a cap, r their quotient, and the 
 `app.estimators.pivot`; at a tilt of 1 it has no part in it: where :math:`F \ge q` the weighted rank is at
 least :math:`r q / (1 - q + r q)`, and where F < q less than :math:`q / (q + r (1 - q))`.
 
-*The estimate* is where a non-decreasing line through the ranks of the last level reaches q, kept between the
-ends that earlier levels leave.
+*The estimate* is where a non-decreasing line through the ranks of the last level, beyond its outer cells
+through those of earlier levels, reaches q, kept between the ends that earlier levels leave. Values in the
+region that the last level divides are nearly evenly spread: m people at random places of C cells have a
+variance of m/C a cell. So its counts are drawn to an even density by the part that noise has of their
+variance, which is as seen where it is more than that of people at random places. Tests, and so the intervals,
+look at counts as they are.
 
 *Searches.* People who answered searches stand beside the others: their distribution function at the ends of
 cells, an estimate or a bound that is published already, times their weight, is added to ranks. It is the same
@@ -280,18 +284,9 @@ class TreePlan:
         cells = cells_of(level, count)
         if not drawn:
             return tuple(round(Fraction(cell * GRID_SIZE, cells)) for cell in range(1, cells))
-        # The first levels serve the interval, too, which the bounds of searches widen.
-        bounded = level < LEVELS - 2
-        regions = [self._region(q, drawn, bounded=bounded) for q in map(float, self.quantiles)]
-        joined: list[tuple[int, int, int]] = []
-        for low, high in sorted(regions):
-            if joined and low < joined[-1][1]:
-                first, last, before = joined.pop()
-                joined.append((first, max(last, high), before + 1))
-            else:
-                joined.append((low, high, 1))
+        joined = self._regions(drawn)
         inner = cells - 1 - len(joined)
-        places, ranks = self._rising(drawn[-1])
+        places, ranks = self._rising(drawn)
         found: set[int] = set()
         for low, high, own in joined:
             points = np.array([low, *places[(places > low) & (places < high)], high])
@@ -314,7 +309,7 @@ class TreePlan:
         Privacy: post-processing of the counts.
         """
         estimates, ends = [], []
-        places, ranks = self._rising(drawn[-1])
+        places, ranks = self._rising(drawn if self.free else [*drawn[:-1], self._smooth(drawn)])
         for q in map(float, self.quantiles):
             low, high = self._region(q, drawn, bounded=False)
             # What earlier levels rule out has no part in a line through one of the two outer cells.
@@ -343,14 +338,63 @@ class TreePlan:
         noise, level = self.noise, min(level, LEVELS - 1)
         return noise.sigmas[level] if isinstance(noise, DiscreteGaussian) else noise.scales[level]
 
-    def _rising(self, level: Drawn) -> tuple[Floats, Floats]:
-        """Ends of all cells [grid steps], and the part of people below each; never falling."""
-        places = np.array([0, *level.starts, GRID_SIZE + 1], dtype=np.float64)
-        below = self._below(level)
-        if self.beside is not None:
-            below = below + self.searched_weight * self.beside.below(level.starts).parts
-        rising = np.clip(scipy.optimize.isotonic_regression(below).x, 0.0, 1.0)
-        return places, np.array([0.0, *rising, 1.0])
+    def _rising(self, drawn: Sequence[Drawn]) -> tuple[Floats, Floats]:
+        """Ends of cells [grid steps], and the part of people below each; never falling.
+
+        A level has its say on all that lies between its starts. What is beyond is one cell to it, within
+        which earlier levels tell how people are spread.
+        """
+        places, ranks = np.array([0.0, GRID_SIZE + 1.0]), np.array([0.0, 1.0])
+        for level in drawn:
+            below = self._below(level)
+            if self.beside is not None:
+                below = below + self.searched_weight * self.beside.below(level.starts).parts
+            own = np.clip(scipy.optimize.isotonic_regression(below).x, 0.0, 1.0)
+            starts = np.array(level.starts, dtype=np.float64)
+            first, last = np.interp((starts[0], starts[-1]), places, ranks)
+            left, right = places < starts[0], places > starts[-1]
+            lower = ranks[left] * (own[0] / first if first > 0 else 0.0)
+            upper = 1 - (1 - ranks[right]) * ((1 - own[-1]) / (1 - last) if last < 1 else 0.0)
+            upper[-1:] = 1.0
+            places = np.concatenate([places[left], starts, places[right]])
+            ranks = np.concatenate([lower, own, upper])
+        return places, ranks
+
+    def _smooth(self, drawn: Sequence[Drawn]) -> Drawn:
+        """The last level, each region's counts drawn to an even density; the module's docstring says how far.
+
+        Privacy: post-processing of the counts.
+        """
+        last = drawn[-1]
+        ends = np.array([0, *last.starts, GRID_SIZE + 1])
+        counts = np.array([float(count) for count in last.counts])
+        noise = (1 if self.weighing.is_gaussian else 2) * self._size(LEVELS - 1) ** 2
+        person = float(max(self.weighing.weights, default=0))
+        for low, high, _ in self._regions(drawn[:-1]):
+            first, after = np.searchsorted(ends, (low, high))
+            own, lengths = counts[first:after], np.diff(ends[first : after + 1])
+            if len(own) < 3:  # The spread of two tells nothing of how far they differ.
+                continue
+            even = own.sum() * lengths / lengths.sum()
+            off = own - even
+            spread = max(
+                person * float(even.mean()), float((off**2).sum()) / (len(own) - 1) - noise, person**2
+            )
+            counts[first:after] = even + off * spread / (spread + noise)
+        return Drawn(starts=last.starts, counts=tuple(round(count) for count in counts))
+
+    def _regions(self, drawn: Sequence[Drawn]) -> list[tuple[int, int, int]]:
+        """What levels leave for quantiles, ascending: two ends, and for how many of them it is."""
+        # The first levels serve the interval, too, which the bounds of searches widen.
+        bounded = len(drawn) < LEVELS - 2
+        joined: list[tuple[int, int, int]] = []
+        for low, high in sorted(self._region(q, drawn, bounded=bounded) for q in map(float, self.quantiles)):
+            if joined and low < joined[-1][1]:
+                first, last, before = joined.pop()
+                joined.append((first, max(last, high), before + 1))
+            else:
+                joined.append((low, high, 1))
+        return joined
 
     def _below(self, level: Drawn) -> Floats:
         """The part of the weight of central and public people below each start, times what it is of all."""
@@ -369,7 +413,7 @@ class TreePlan:
     def _region(self, q: float, drawn: Sequence[Drawn], *, bounded: bool) -> tuple[int, int]:
         """What levels leave of the grid for the quantile of the weighted values, but for `_MISSED`.
 
-        A level that later and finer ones contradict was wrong, and is left out.
+        One that later and finer ones contradict was wrong, and only tells how far beyond it.
         """
         ends = (0, GRID_SIZE + 1)
         for place, level in reversed(list(enumerate(drawn))):
@@ -502,10 +546,19 @@ class TreePlan:
         return np.asarray(sums[:-1] - aim * sums[-1])
 
 
-def _both(wide: tuple[int, int], own: tuple[int, int]) -> tuple[int, int]:
-    """What two intervals have in common; the later one where that is nothing."""
-    low, high = max(wide[0], own[0]), min(wide[1], own[1])
-    return (low, high) if low < high else own
+def _both(coarse: tuple[int, int], fine: tuple[int, int]) -> tuple[int, int]:
+    """What two levels have in common; where that is nothing, of the fine one a width of the coarse one.
+
+    One of the two is wrong then, which is in the risk of both. An outer cell of the fine one would reach to
+    the end of the range.
+    """
+    low, high = max(coarse[0], fine[0]), min(coarse[1], fine[1])
+    if low < high:
+        return low, high
+    width = coarse[1] - coarse[0]
+    if fine[0] >= coarse[1]:
+        return fine[0], min(fine[1], fine[0] + width)
+    return max(fine[0], fine[1] - width), fine[1]
 
 
 def _value(grid: Grid, place: float) -> float:

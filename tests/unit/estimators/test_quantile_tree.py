@@ -134,3 +134,52 @@ def test_unequal_weights_of_a_secret_number_widen_an_interval_to_the_worst_case_
         ends[floor] = found.interval.lower / GRID_SIZE, found.interval.upper / GRID_SIZE
     assert 0.1 <= ends[MICRO][0] <= 0.2 < 0.8 <= ends[MICRO][1] <= 0.9
     assert 0.45 < ends[4 * MICRO][0] < ends[4 * MICRO][1] < 0.55
+
+
+def levels_of(plan: TreePlan, last: Sequence[int], low: float = 0.0, high: float = 1.0) -> list[Drawn]:
+    """Levels without noise of 1,000 people, evenly from `low` to `high`; of the last one `last` alone."""
+    values = [round((low + (high - low) * place / 1000) * GRID_SIZE) for place in range(1000)]
+    drawn = grown(plan, values)
+    (weight,) = plan.weighing.weights
+    assert len(last) == len(drawn[-1].counts) == 6
+    return [*drawn[:-1], Drawn(starts=drawn[-1].starts, counts=tuple(weight * one for one in last))]
+
+
+def test_an_estimate_takes_little_differences_of_neighboring_cells_for_noise_and_large_ones_for_values():
+    plan = plan_of(1000, HALF)
+    even = levels_of(plan, (480, 10, 10, 10, 10, 480))
+    starts = np.array(even[-1].starts) / GRID_SIZE
+    read = {
+        last: plan.read(GRID, levels_of(plan, last))[0].estimate / GRID_SIZE
+        for last in ((480, 10, 10, 10, 10, 480), (480, 7, 9, 11, 13, 480), (300, 0, 0, 0, 400, 300))
+    }
+    middle, noisy, tied = read.values()
+    assert middle == pytest.approx(float(starts[2]), abs=0.001)
+    # A line through the counts would cross at 4/11 of the third cell.
+    line = float(starts[2] + 4 / 11 * (starts[3] - starts[2]))
+    assert middle < noisy < middle + 0.75 * (line - middle)
+    assert tied > float(starts[3] + 0.4 * (starts[4] - starts[3]))
+
+
+def test_within_an_outer_cell_of_the_last_level_earlier_levels_tell_where_a_quantile_is():
+    """All are between .4 and .6 of the range, and the last level finds 700 of them below its inner cells."""
+    plan = plan_of(1000, HALF)
+    missed = levels_of(plan, (700, 10, 10, 10, 10, 260), 0.4, 0.6)
+    (found,) = plan.read(GRID, missed)
+    assert found.estimate <= missed[-1].starts[0]
+    places, ranks = plan._rising(missed)
+    half = float(np.interp(0.35, ranks, places)) / GRID_SIZE
+    # A straight line from the lower end of the range has it at .25.
+    assert 0.42 < half < 0.48
+
+
+@pytest.mark.parametrize("below", [True, False])
+def test_where_a_level_contradicts_the_one_before_an_answer_does_not_reach_to_the_end_of_the_range(
+    below: bool,
+):
+    """The last level finds all people beyond its inner cells, on a side that earlier levels rule out."""
+    plan = plan_of(1000, HALF)
+    last = (960, 10, 10, 10, 10, 0) if below else (0, 10, 10, 10, 10, 960)
+    (found,) = plan.read(GRID, levels_of(plan, last, 0.4, 0.6))
+    for ends in (found.interval, found.population_interval):
+        assert 0.3 * GRID_SIZE < ends.lower <= found.estimate <= ends.upper < 0.7 * GRID_SIZE
