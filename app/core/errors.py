@@ -197,6 +197,11 @@ class BudgetExhausted(PrivacyRefusal):
 
     code = "budget_exhausted"
 
+    @classmethod
+    def by_all(cls) -> "BudgetExhausted":
+        """The error of a question that no person can pay for."""
+        return cls("no person in this study can take part in such a release")
+
 
 class NoGain(PrivacyRefusal):
     """The answer would be worse than the best one that the question has, or leave most people out."""

@@ -18,8 +18,8 @@ from app.core.errors import BudgetExhausted
 from app.dashboard.rendering import because, count, epsilon, moment, number, total
 from app.dashboard.requests import PERSON_COOKIE
 from app.services.shapes.shape_crowd import LOCAL, SMALL
+from app.services.statistics.combining import NOT_COMBINED
 from app.services.statistics.drafts import NOT_REPORTED
-from app.services.statistics.planning import NOT_COMBINED
 from tests.api.service import Service
 from tests.dashboard.browser import Browser, text_of, within
 

@@ -16,6 +16,7 @@ from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_questions import ShapeQuestion
 from app.services.shapes.shape_trees import Grown, Tree
 from app.services.statistics import says_nothing
+from app.services.statistics.any_made import AnyMade
 
 T = TypeVar("T")
 
@@ -61,7 +62,7 @@ class Scans(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PricedPlan(ABC):
+class PricedPlan(AnyMade, ABC):
     """One question, priced, for one crowd.
 
     Attributes:
@@ -104,6 +105,10 @@ class PricedPlan(ABC):
     def used(self) -> Sequence[Used]:
         """The cohorts whose people are in it."""
         return self.crowd.used()
+
+    def drawn_of_nothing(self) -> Mapping[str, object]:
+        """What it says of numbers that are public; nothing, where it needs any sums."""
+        return {}
 
     @abstractmethod
     async def answered(self, scans: Scans) -> Answered:
@@ -218,6 +223,10 @@ class OneShape(PricedPlan, Generic[Drawn]):
         body = await scans.draw(self.answer, counts, grown)
         noise = recorded(self.noise_json(), self.measured())
         return Answered(body=body, noise=noise, charges=self.charges())
+
+    def drawn_of_nothing(self) -> Mapping[str, object]:
+        """See `PricedPlan`."""
+        return self.answer({})
 
     def answer(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> dict[str, object]:
         """Draw and read. Arguments as of `noisy`."""

@@ -250,7 +250,7 @@ def refuse_without_people(study: StudyDefinition, crowd: ShapeCrowd) -> None:
     if not crowd.people:
         raise NoContributions.yet()
     if crowd.unable:
-        raise BudgetExhausted("no person in this study can take part in such a release")
+        raise BudgetExhausted.by_all()
 
 
 def weigh(

@@ -12,7 +12,6 @@ from app.core.session import SessionProtocol
 from app.core.study import StudyDefinition
 from app.estimators.interface import Accuracy, NotApplicable
 from app.services.shapes import shape_kinds
-from app.services.shapes.found_plans import FoundPlan
 from app.services.shapes.shape_kinds import AnyPlan
 from app.services.shapes.shape_questions import (
     COORDINATES,
@@ -34,8 +33,8 @@ from app.services.work import run
 from app.sessions.documents import from_document
 from app.sessions.search import Search
 from app.sessions.searched import Searched
+from app.store import cohorts, sessions
 from app.store import releases as store
-from app.store import sessions
 from app.store.database import Connection
 
 Made = ShapeStep | AnyPlan
@@ -85,8 +84,7 @@ class ShapeRequest(AnyRequest):
             return found
         rows = await self.profile(connection)
         made = await run(shape_kinds.make, self.study.definition, self.question, rows)
-        now = {} if isinstance(made, FoundPlan) else made.answer({})
-        return found if now.items() <= json.loads(found.body).items() else None
+        return found if made.drawn_of_nothing().items() <= json.loads(found.body).items() else None
 
     @property
     def is_public(self) -> bool:
@@ -105,14 +103,19 @@ class ShapeRequest(AnyRequest):
         question = self.question
         return question.measure if question.estimator == DESCRIBE or question.choices else ""
 
+    async def people(self, connection: Connection) -> Sequence[Cohort]:
+        """See `AnyRequest`."""
+        rows = self.among(await cohorts.read_cohorts(connection, self.study.id))
+        return await measured.summed(connection, self.study, self.measure_summed, rows)
+
     async def profile(self, connection: Connection) -> Sequence[Cohort]:
-        """The people of whom it asks as they are now, for a plan."""
+        """See `AnyRequest`."""
         measure = self.question.measure if self.question.choices else ""
         return self.among(await measured.read_profile(connection, self.study, measure))
 
-    def among(self, cohorts: Sequence[Cohort]) -> Sequence[Cohort]:
+    def among(self, rows: Sequence[Cohort]) -> Sequence[Cohort]:
         """Those of whom it asks."""
-        return among(self.study.definition, self.question.where, cohorts)
+        return among(self.study.definition, self.question.where, rows)
 
     async def searched(self, connection: Connection) -> Searched | None:
         """What finished searches say, where a quantile of all people is asked for: answers have no labels."""
@@ -168,12 +171,12 @@ class Situation(AnySituation[ShapeRequest]):
 
     @classmethod
     async def read(
-        cls, connection: Connection, request: ShapeRequest, cohorts: Sequence[Cohort], *, epoch: int
+        cls, connection: Connection, request: ShapeRequest, rows: Sequence[Cohort], *, epoch: int
     ) -> "Situation":
         """Read what else there is, the cohorts that are asked given."""
         searched = await request.searched(connection)
         before, kept = await request.kept(connection)
-        now = cls(epoch=epoch, cohorts=cohorts, best=None, pieces=kept, before=before, searched=searched)
+        now = cls(epoch=epoch, cohorts=rows, best=None, pieces=kept, before=before, searched=searched)
         return replace(now, best=await request.best(connection, now.size))
 
     @property

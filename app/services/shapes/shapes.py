@@ -1,39 +1,29 @@
 """Releases of distributions, quantiles and what needs them, on the way of every answer."""
 
-from app.core.study import Study
+from collections.abc import Sequence
+
+from app.core.errors import ServiceError
 from app.services.shapes.shape_drafts import said
-from app.services.shapes.shape_planned import plan
+from app.services.shapes.shape_planned import priced
 from app.services.shapes.shape_request import Made, ShapeRequest, Situation
 from app.services.shapes.shape_sums import Scanning
 from app.services.statistics.answering import Answering
-from app.services.statistics.drafting import Planned
+from app.services.statistics.drafting import PlannedEstimator
 from app.services.statistics.drafts import Said
-from app.services.statistics.measured import summed
-from app.services.statistics.questions import Ask
-from app.store import cohorts
-from app.store.database import Connection, Run
+from app.services.statistics.reading import Reading
+from app.store.database import Run
 
 
 class Shapes(Answering[ShapeRequest, Situation]):
     """Answers questions for the distribution of the values."""
 
     request_of = ShapeRequest.of
+    situation = Situation
 
-    async def plan(self, study: Study, ask: Ask, *, fresh: bool = False) -> Planned:
-        """Price and accuracy of an answer, see `app.services.shapes.shape_planned`.
-
-        Raises:
-            InvalidRequest: the question is not admissible for this study.
-        """
-        with self._observer.step("plan"):
-            return await plan(self._database, study, ask, fresh=fresh)
-
-    async def _read(self, connection: Connection, request: ShapeRequest) -> Situation:
-        study = request.study
-        epochs = await cohorts.read_epochs(connection, study.id)
-        rows = request.among(await cohorts.read_cohorts(connection, study.id))
-        rows = await summed(connection, study, request.measure_summed, rows)
-        return await Situation.read(connection, request, rows, epoch=epochs.folded)
+    def _priced(
+        self, request: ShapeRequest, now: Situation, reading: Reading
+    ) -> tuple[Sequence[PlannedEstimator], ServiceError | None]:
+        return priced(request, now, reading)
 
     async def _said(self, run: Run, request: ShapeRequest, now: Situation, made: Made) -> Said:
         reported = made.crowd.reported()

@@ -6,12 +6,13 @@ members that were counted and can pay, that no other answer was quicker, and tha
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar
 from uuid import UUID
 
 from app.core.clock import Clock
+from app.core.cohort import Cohort
 from app.core.errors import InternalFault, PrivacyRefusal, ServiceError, Unavailable
 from app.core.quota import QuotaExhausted
 from app.core.release import Draft, StoredRelease
@@ -20,11 +21,13 @@ from app.estimators.interface import NotApplicable
 from app.services import work
 from app.services.observer import Observer
 from app.services.replies import Idempotency, Replies
+from app.services.statistics import any_plan
 from app.services.statistics.any_request import AnyRequest, AnySituation, Asked
+from app.services.statistics.drafting import Planned, PlannedEstimator
 from app.services.statistics.drafts import Said, drafted
-from app.services.statistics.piece_ledger import PieceStep
 from app.services.statistics.publishing import persist, published, replayed, standing
 from app.services.statistics.questions import Ask
+from app.services.statistics.reading import Reading
 from app.store import cohorts, combined, outbox, pieces, quotas
 from app.store import releases as store
 from app.store.database import Connection, Database, Run
@@ -45,15 +48,54 @@ class Answering(ABC, Generic[Asked, Now]):
 
     Attributes:
         request_of: Checks a question against its study.
+        situation: What answers are planned from.
     """
 
     request_of: ClassVar[Callable[..., Any]]
+    situation: ClassVar[type[Any]]
 
     def __init__(self, database: Database, clock: Clock, observer: Observer, replies: Replies) -> None:
         self._database = database
         self._clock = clock
         self._observer = observer
         self._replies = replies
+
+    async def plan(self, study: Study, ask: Ask, *, fresh: bool = False) -> Planned:
+        """Price and accuracy of every estimator that has an answer; spends and changes nothing.
+
+        Args:
+            study: The study.
+            ask: The question, or what is to be read off its answer.
+            fresh: Whether the answer would have noise of its own.
+
+        Raises:
+            InvalidRequest: the question is not admissible for this study.
+        """
+        reading = Reading.of(study.definition, ask)
+
+        async def body(connection: Connection) -> tuple[Asked, Now, StoredRelease | None, bool]:
+            request: Asked = await self.request_of(study, reading.ask, fresh=fresh).towards(connection)
+            # Where the number of people is secret a plan looks at no person.
+            rows = _with_ids(await request.profile(connection)) if request.compares else []
+            now: Now = await self.situation.read(connection, request, rows, epoch=0)
+            stands = await request.standing(connection, any_share=True)
+            free = not fresh and await self._free(connection, replace(request, first=True)) is not None
+            return request, now, stands, free
+
+        with self._observer.step("plan"):
+            request, now, stands, free = await self._database.run_tx("plan.profile", body)
+            now, request, unreached = await work.run(any_plan.reached, request, now)
+            estimators, refusal = await work.run(self._priced, request, now, reading)
+            newcomers = await work.run(any_plan.newcomers_of, request, now, reading)
+        return any_plan.planned(
+            request,
+            now,
+            stands=stands,
+            free=free,
+            newcomers=newcomers,
+            estimators=estimators,
+            refusal=unreached or refusal,
+        )
 
     async def current(self, study: Study, ask: Ask, *, asker: UUID | None = None) -> Answer:
         """The best answer to a question so far; makes one, and spends for it, the first time it is asked.
@@ -203,21 +245,29 @@ class Answering(ABC, Generic[Asked, Now]):
         with self._observer.step("plan"):
             now, request = await work.run(now.reaching, request)
             made = await work.run(now.made, request)
-        if isinstance(made, PieceStep) and not made.finer and now.before and now.before.epoch == now.epoch:
+        if not made.draws and now.before and now.before.epoch == now.epoch:
             return now.before.release
         request.check_read(made)
         if request.until is not None:
             await run("release.quota", lambda connection: _check_quota(connection, request))
         request.check(*request.compared(made), now.best)
         await work.run(request.check_told, now, made)
-        had = made.had_by_all if isinstance(made, PieceStep) else 0
         said = await self._said(run, request, now, made)
         draft = drafted(request.study, request.question, said, epoch=now.epoch, clock=self._clock)
-        return draft, replace(request, had=had)
+        return draft, replace(request, had=made.had_by_all)
 
-    @abstractmethod
     async def _read(self, connection: Connection, request: Asked) -> Now:
         """What an answer is planned from."""
+        epochs = await cohorts.read_epochs(connection, request.study.id)
+        rows = await request.people(connection)
+        now: Now = await self.situation.read(connection, request, rows, epoch=epochs.folded)
+        return now
+
+    @abstractmethod
+    def _priced(
+        self, request: Asked, now: Now, reading: Reading
+    ) -> tuple[Sequence[PlannedEstimator], ServiceError | None]:
+        """What estimators would charge and miss by, the best one first; and why there is no answer."""
 
     @abstractmethod
     async def _said(self, run: Run, request: Asked, now: Now, made: Any) -> Said:
@@ -266,6 +316,11 @@ class Answering(ABC, Generic[Asked, Now]):
             return await request.answered(connection, any_share=any_share)
         reply = await self._replies.read(connection, request.idempotency)
         return None if reply is None else await replayed(connection, reply)
+
+
+def _with_ids(rows: Sequence[Cohort]) -> list[Cohort]:
+    """Cohorts of which those that are not folded yet have ids of their own, below zero."""
+    return [row if row.id else replace(row, id=-place) for place, row in enumerate(rows, start=1)]
 
 
 async def _check_quota(connection: Connection, request: AnyRequest) -> None:

@@ -10,7 +10,6 @@ from app.core.study import Currency
 from app.estimators.interface import NotApplicable
 from app.services.statistics.any_request import AnyRequest, AnySituation, Asked
 from app.services.statistics.drafting import Newcomers, Planned, PlannedEstimator
-from app.services.statistics.piece_ledger import PieceStep
 from app.services.statistics.reading import Reading
 
 Now = TypeVar("Now", bound=AnySituation[Any])
@@ -58,10 +57,10 @@ def newcomers_of(request: AnyRequest, now: AnySituation[Any], reading: Reading) 
     if now.before is None:
         return None
     try:
-        step = now.made(request.at(now.before.share))
+        step: Any = now.made(request.at(now.before.share))
     except (NotApplicable, PrivacyRefusal):
         return None
-    if not isinstance(step, PieceStep) or not step.charges or not request.is_gain(step, now.best):
+    if not step.by_steps or not step.charges or not request.is_gain(step, now.best):
         return None
     study, accuracy = request.study.definition, request.accuracy(step, reading)
     charged = set(step.charges.column("cohort_id"))

@@ -19,6 +19,7 @@ from app.estimators.interface import Accuracy
 from app.estimators.together import KnownError
 from app.services.replies import Idempotency
 from app.services.statistics import gain, says_nothing
+from app.services.statistics.any_made import AnyMade
 from app.services.statistics.any_question import AnyQuestion
 from app.services.statistics.levels import Numbered
 from app.services.statistics.questions import SUM, Ask
@@ -162,6 +163,14 @@ class AnyRequest(ABC):
         found = await self.standing(connection, any_share=any_share or self.until is not None)
         return found if self.until is None or (found and _is_near(found.body, *self.until)) else None
 
+    @abstractmethod
+    async def people(self, connection: Connection) -> Sequence[Cohort]:
+        """The people of whom it asks, for an answer."""
+
+    @abstractmethod
+    async def profile(self, connection: Connection) -> Sequence[Cohort]:
+        """The same as they are now, for a plan."""
+
     @property
     @abstractmethod
     def widest(self) -> float:
@@ -277,6 +286,13 @@ class AnySituation(ABC, Generic[Asked]):
         """What the question has used [ppm]."""
         return 0 if self.before is None else self.before.share
 
+    @classmethod
+    @abstractmethod
+    async def read(
+        cls, connection: Connection, request: Asked, rows: Sequence[Cohort], *, epoch: int
+    ) -> Self:
+        """Read what else there is, the cohorts that are asked given."""
+
     @property
     @abstractmethod
     def size(self) -> int:
@@ -287,7 +303,7 @@ class AnySituation(ABC, Generic[Asked]):
         return self.size if request.compares else request.question.known or 0.0
 
     @abstractmethod
-    def made(self, request: Asked) -> Any:
+    def made(self, request: Asked) -> AnyMade:
         """The answer to a request: a step, or one with noise of its own.
 
         Raises:
@@ -307,7 +323,7 @@ class AnySituation(ABC, Generic[Asked]):
         request = replace(request, question=request.question.of_times(times))
         return request.told(now.among(request, multiplied(cohorts, times)).made(request))
 
-    def predicted(self, request: Asked) -> Any:
+    def predicted(self, request: Asked) -> AnyMade:
         """The answer to a request for another share, from what may be known before it is drawn.
 
         Raises:

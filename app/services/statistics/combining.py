@@ -24,6 +24,7 @@ come depends on that difference. Of add_remove_one studies no members are kept, 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from uuid import UUID
 
 from app.core.cohort import Cohort, Cohorts
 from app.core.epsilon import MICRO
@@ -34,11 +35,16 @@ from app.estimators.combination import combination_plan
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
 from app.services.statistics import steps
 from app.services.statistics.crowds import Crowd
+from app.services.statistics.drafts import Said
+from app.services.statistics.mean_drafts import said_of
 from app.services.statistics.piece_ledger import charged, in_all
 from app.services.statistics.piece_noise import NOISES
 from app.services.statistics.piece_sums import sums_of
 from app.services.statistics.questions import Resolved
 from app.services.statistics.whole_plans import plan_whole
+
+NOT_COMBINED = "in_no_answer"
+"""Why people are left out of an answer that combines others: none of these is about them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +69,15 @@ class Combination:
     left_out: int
     epsilon_max_total: int
     silent: int = 0
+
+    def said(self, study: StudyDefinition, resolved: Resolved, releases: Sequence[UUID]) -> Said:
+        """The combination of releases as an answer of its own: free, and without any noise."""
+        return replace(
+            said_of(study, resolved, self, self.conclusion, self, why=NOT_COMBINED),
+            most_in_all=self.epsilon_max_total,
+            used=self.used,
+            combines=releases,
+        )
 
 
 def apart(

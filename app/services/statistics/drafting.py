@@ -2,28 +2,19 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
-from app.accounting.measurement import recorded
-from app.core.clock import Clock
-from app.core.cohort import Cohort
-from app.core.errors import BudgetExhausted, ServiceError
-from app.core.release import AllUsed, Draft, StoredRelease
-from app.core.study import Currency, Relation, Study, StudyDefinition, Trust
+from app.core.errors import ServiceError
+from app.core.release import StoredRelease
+from app.core.study import Currency, Relation, StudyDefinition
 from app.estimators.expected import ExpectedValues
-from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
-from app.services.statistics import combining, combining_secret, planned_errors, planning, steps
+from app.estimators.interface import Estimator, NotApplicable, Plan, Question
+from app.services.statistics import planning
 from app.services.statistics.asked_accuracy import Readable
-from app.services.statistics.combining import Combination
 from app.services.statistics.crowds import Crowd
-from app.services.statistics.drafts import NOT_REPORTED, Said, drafted
 from app.services.statistics.levels import Level
-from app.services.statistics.planning import NOT_COMBINED, Alone, Turnout
 from app.services.statistics.questions import MEAN, SD, SUM, VARIANCE, Resolved
 from app.services.statistics.reading import Reading
-from app.services.statistics.steps import Step
-from app.store.combined import Sources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,112 +206,3 @@ def statistics(study: StudyDefinition, plan: Plan, answered: Question) -> tuple[
     """What is read off the answer of a plan; a sum only where the number of people is public."""
     sums = (SUM,) if study.relation is Relation.REPLACE_ONE else ()
     return MEAN, *sums, *((VARIANCE, SD) if planning.says_spread(study, plan, answered) else ())
-
-
-def answer(study: Study, resolved: Resolved, made: Alone) -> Said:
-    """Price, draw, read: an answer with noise of its own. Fails closed: whatever goes wrong, no answer."""
-    people, plan, estimator, question = made.crowd, made.plan, made.estimator, made.question
-    charges = planning.charges(plan, people, study.definition)
-    values = planning.noisy(plan, people)
-    if study.definition.relation is Relation.ADD_REMOVE_ONE:
-        apart = combining_secret.apart(resolved, plan, values)
-    else:
-        apart = combining.apart(study.definition, resolved, people, plan, values, charges)
-    most = planning.epsilon_max(study.definition, estimator, question, charges.column("epsilon"))
-    noise = planning.noise_json(plan, [] if apart is None else [apart])
-    return replace(
-        _said(study.definition, resolved, made, plan.conclude(values), made.crowd),
-        most=most,
-        most_in_all=most,
-        noise=recorded(noise, [planning.measured(plan, people)]),
-        charges=charges,
-        used=_used(people),
-        apart=apart,
-    )
-
-
-def combined(
-    study: Study, resolved: Resolved, made: Combination, sources: Sources, *, epoch: int, clock: Clock
-) -> Draft:
-    """What published answers say together, as an answer of its own: free, and without any noise."""
-    said = replace(
-        _said(study.definition, resolved, made, made.conclusion, made, why=NOT_COMBINED),
-        most_in_all=made.epsilon_max_total,
-        used=made.used,
-        combines=sources.releases,
-    )
-    draft = drafted(study, replace(resolved, share=0), said, epoch=epoch, clock=clock)
-    asked = resolved.combined()
-    return replace(draft, question=asked.family, asked=asked, newest=sources.newest)
-
-
-def next_step(study: Study, resolved: Resolved, step: Step, cohorts: Sequence[Cohort]) -> Said:
-    """Draw and read: an answer that sharpens the one before it. Fails closed."""
-    conclusion, taken = steps.take(step, cohorts)
-    return replace(
-        _said(study.definition, resolved, step, conclusion, step),
-        most=step.most,
-        most_in_all=step.most_in_all,
-        noise=step.noise_json(taken),
-        charges=step.charges,
-        used=step.used,
-        taken=taken,
-    )
-
-
-def _said(
-    study: StudyDefinition,
-    resolved: Resolved,
-    made: Alone | Step | Combination,
-    conclusion: Conclusion,
-    turnout: Turnout,
-    why: str = BudgetExhausted.code,
-) -> Said:
-    """What an answer for a mean says; with its own parameters: `auto` may have tried others than defaults."""
-    plan, variance = made.plan, conclusion.variance
-
-    def finished(document: dict[str, Any]) -> dict[str, Any]:
-        if variance is not None:
-            document |= {"variance": asdict(variance), "sd": asdict(variance.root)}
-        return planned_errors.of_answer(document, plan, float(study.grid.width))
-
-    return Said(
-        estimator=made.estimator.name,
-        version=made.estimator.version,
-        parameters={**resolved.asked(), **made.question.parameters},
-        numbers={
-            "asked": resolved.estimator,
-            "estimate": conclusion.estimate,
-            "standard_error": conclusion.standard_error,
-            "interval": asdict(conclusion.interval),
-            "population_interval": asdict(conclusion.population_interval),
-            **({} if conclusion.anytime is None else {"anytime": asdict(conclusion.anytime)}),
-        },
-        details=conclusion.details,
-        finished=finished,
-        people=turnout.people,
-        left_out={why: turnout.left_out, NOT_REPORTED: turnout.silent},
-        width=planning.interval_width(study, plan),
-        variance=None if variance is None else variance.population_interval.upper,
-        noise=planning.noise_json(plan),
-    )
-
-
-def _used(people: Crowd) -> AllUsed:
-    """Every cohort whose sums may be in the answer, in the order of ids."""
-    # What a central group offers; local and public people need not have anything left.
-    offers = [
-        (epsilon if trust is Trust.CENTRAL else 0) if participates else None
-        for trust, epsilon, participates in zip(
-            *map(people.groups.column, ("trust", "epsilon", "participates")), strict=True
-        )
-    ]
-    here = zip(*map(people.cohorts.column, ("id", "count")), people.places, strict=True)
-    return AllUsed.of_rows(
-        ("cohort_id", "count", "offer"),
-        [
-            (cohort, count, offer)
-            for cohort, count, place in sorted(here)
-            if (offer := offers[place]) is not None
-        ],
-    )

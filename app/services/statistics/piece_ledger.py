@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache
 from operator import eq
+from typing import ClassVar
 
 from app.core.cohort import Cohort, Cohorts
 from app.core.epsilon import MICRO
@@ -13,12 +14,13 @@ from app.core.errors import BudgetExhausted, InternalFault
 from app.core.piece import LastStep, Members, Piece, Taken
 from app.core.release import AllUsed, Charges, Used
 from app.core.study import Trust
+from app.services.statistics.any_made import AnyMade
 from app.services.statistics.any_question import AnyQuestion
 from app.services.statistics.piece_noise import PieceNoise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PieceStep:
+class PieceStep(AnyMade):
     """What a step of a question's shares takes of people, and does to its pieces; nothing is drawn yet.
 
     Attributes:
@@ -42,6 +44,13 @@ class PieceStep:
     used: Sequence[Used]
     charges: Charges
     paid: Mapping[int, int]
+
+    by_steps: ClassVar[bool] = True
+
+    @property
+    def draws(self) -> bool:
+        """Whether there is noise to draw: else the step before it says as much."""
+        return bool(self.finer)
 
     @property
     def most(self) -> int:
@@ -142,7 +151,7 @@ def check_gain(question: AnyQuestion, before: LastStep | None, finer: Set[int], 
         BudgetExhausted: it is one.
     """
     if not finer and (before is None or (left_out and before.share < question.share)):
-        raise BudgetExhausted("no person in this study can take part in such a release")
+        raise BudgetExhausted.by_all()
 
 
 class PieceLedger:

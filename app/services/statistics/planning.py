@@ -2,8 +2,6 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
 
 from app.accounting.costs import check_charges, group_costs
 from app.accounting.measurement import Measurement
@@ -22,50 +20,6 @@ from app.estimators.transformed import MOMENTS
 from app.mechanisms.draw import draw
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import Resolved
-
-NOT_COMBINED = "in_no_answer"
-"""Why people are left out of an answer that combines others: none of these is about them."""
-
-
-class Turnout(Protocol):
-    """All people with a live contribution, and those of them that cannot pay what is asked."""
-
-    @property
-    def people(self) -> int:
-        """All people."""
-
-    @property
-    def left_out(self) -> int:
-        """Those who cannot pay."""
-
-    @property
-    def silent(self) -> int:
-        """Those who did not report the measure."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alone:
-    """An answer with noise of its own that can be made.
-
-    Attributes:
-        estimator, question, plan: What answers, and from what.
-        crowd: Whom it was made for.
-    """
-
-    estimator: Estimator
-    question: Question
-    plan: Plan
-    crowd: Crowd
-
-    @property
-    def people(self) -> int:
-        """All people."""
-        return self.crowd.people
-
-    @property
-    def left_out(self) -> int:
-        """Those who cannot pay."""
-        return self.crowd.left_out
 
 
 def choose(
@@ -119,7 +73,7 @@ def choose(
         if not people.people:
             raise NoContributions.yet() from None
         if not any(people.groups.column("participates")):
-            raise BudgetExhausted("no person in this study can take part in such a release") from None
+            raise BudgetExhausted.by_all() from None
         if any(group.trust is Trust.CENTRAL and not group.participates for group in people.groups):
             raise BudgetExhausted("no person whom this estimator needs can take part any more") from None
         raise

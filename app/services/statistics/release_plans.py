@@ -3,92 +3,44 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from app.core.cohort import Cohort
 from app.core.errors import PrivacyRefusal, SaysNothing, ServiceError
-from app.core.release import StoredRelease
-from app.core.study import Relation, Study
+from app.core.study import Relation
 from app.estimators import registry
 from app.estimators.interface import Estimator, NotApplicable
-from app.services.statistics import any_plan, drafting, measured
+from app.services.statistics import drafting
 from app.services.statistics.answers_left import answers_left, steps_left
-from app.services.statistics.any_plan import newcomers_of
-from app.services.statistics.drafting import Planned, PlannedEstimator
-from app.services.statistics.questions import Ask
+from app.services.statistics.drafting import PlannedEstimator
 from app.services.statistics.reading import Reading
-from app.services.statistics.release_request import ReleaseRequest, Situation
+from app.services.statistics.release_request import Made, ReleaseRequest, Situation
 from app.services.statistics.steps import Step
-from app.services.work import run
-from app.store.database import Connection, Database
 
 
-async def plan(database: Database, study: Study, ask: Ask, *, fresh: bool = False) -> Planned:
-    """Price and accuracy of every estimator that has an answer; spends and changes nothing.
-
-    Args:
-        database: The ledger.
-        study: The study.
-        ask: The question, or what is to be read off its answer.
-        fresh: Whether the answer would have noise of its own.
-
-    Raises:
-        InvalidRequest: the question is not admissible for this study.
-    """
-    secret = study.definition.relation is Relation.ADD_REMOVE_ONE
-    reading = Reading.of(study.definition, ask)
-
-    async def body(
-        connection: Connection,
-    ) -> tuple[ReleaseRequest, Situation, StoredRelease | None, bool]:
-        request = await ReleaseRequest.of(study, reading.ask, asker=None, fresh=fresh).towards(connection)
-        rows = (
-            []
-            if secret
-            else numbered(await measured.read_profile(connection, study, request.question.measure))
-        )
-        stands = await request.standing(connection, any_share=True)
-        free = not fresh and await replace(request, first=True).has_news(connection)
-        return request, await Situation.read(connection, request, rows, epoch=0), stands, free
-
-    request, now, stands, free = await database.run_tx("plan.profile", body)
-    now, request, unreached = await run(any_plan.reached, request, now)
+def priced(
+    request: ReleaseRequest, now: Situation, reading: Reading
+) -> tuple[Sequence[PlannedEstimator], ServiceError | None]:
+    """What every estimator that has an answer would do, the one that is chosen first; and what refuses it."""
     definition, name = request.study.definition, request.question.estimator
     estimators = (
         registry.applicable(definition.relation, definition.noise)
         if name == registry.AUTO
         else [registry.get(name, definition.relation, definition.noise)]
     )
-    planned = [entry for one in estimators if (entry := await run(_plan, request, now, one, reading))]
+    planned = [entry for one in estimators if (entry := _plan(request, now, one, reading))]
+    made: Made | None = None
+    refusal: ServiceError | None = None
+    try:
+        made = now.made(request)
+        request.check_read(made)
+        request.check_told(now, made)
+    except (NotApplicable, PrivacyRefusal) as why:
+        refusal = why
     # Steps are chosen by what they come to at share 1, others by the answer itself.
-    taken, refusal = await run(_taken, request, now)
-    refusal = unreached or refusal
-    nothing = isinstance(refusal, SaysNothing)
-    planned.sort(
-        key=lambda entry: (
-            taken is not None and entry.estimator != taken.estimator.name,
-            entry.of_mean,
-        )
-    )
-    return any_plan.planned(
-        request,
-        now,
-        stands=stands,
-        free=free,
-        newcomers=await run(newcomers_of, request, now, reading),
-        estimators=[
-            replace(
-                entry,
-                chosen=place == 0,
-                answers_left=0 if place == 0 and nothing and entry.answers_left else entry.answers_left,
-            )
-            for place, entry in enumerate(planned)
-        ],
-        refusal=refusal,
-    )
-
-
-def numbered(rows: Sequence[Cohort]) -> list[Cohort]:
-    """Cohorts of which those that are not folded yet have ids of their own, below zero."""
-    return [row if row.id else replace(row, id=-place) for place, row in enumerate(rows, start=1)]
+    step = made.estimator.name if made is not None and made.by_steps else None
+    planned.sort(key=lambda entry: (step is not None and entry.estimator != step, entry.of_mean))
+    if planned:
+        nothing = isinstance(refusal, SaysNothing) and planned[0].answers_left
+        planned[0] = replace(planned[0], chosen=True, answers_left=0 if nothing else planned[0].answers_left)
+    return planned, refusal
 
 
 def _plan(
@@ -109,18 +61,6 @@ def _plan(
         return entry
     left = answers_left(definition, resolved, now.cohorts, now.question, estimator, best=now.best)
     return replace(entry, answers_left=left)
-
-
-def _taken(request: ReleaseRequest, now: Situation) -> tuple[Step | None, ServiceError | None]:
-    """The step that would be taken, None of an answer without steps; and why the question is not answered."""
-    made = None
-    try:
-        made = now.made(request)
-        request.check_read(made)
-        request.check_told(now, made)
-    except (NotApplicable, PrivacyRefusal) as refusal:
-        return made if isinstance(made, Step) else None, refusal
-    return made if isinstance(made, Step) else None, None
 
 
 def _plan_step(

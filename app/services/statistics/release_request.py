@@ -13,13 +13,13 @@ from app.estimators import registry
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.expected import ExpectedValues
 from app.estimators.interface import Accuracy, Estimator, NotApplicable, Question
-from app.services.statistics import planning, says_nothing
+from app.services.statistics import measured, planning, says_nothing
+from app.services.statistics.alone import Alone
 from app.services.statistics.any_request import AnyRequest, AnySituation, numbered
 from app.services.statistics.asked_accuracy import Readable
 from app.services.statistics.by_label import plan_by
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.levels import Level
-from app.services.statistics.planning import Alone
 from app.services.statistics.questions import Ask, Resolved, resolve
 from app.services.statistics.reading import Reading
 from app.services.statistics.steps import Step, plan_step
@@ -88,6 +88,14 @@ class ReleaseRequest(AnyRequest):
         """The request as one for a combination, which is free."""
         return replace(self, asker=None, allow_worse=True, combines=True)
 
+    async def people(self, connection: Connection) -> Sequence[Cohort]:
+        """See `AnyRequest`."""
+        return await measured.read_cohorts(connection, self.study, self.question)
+
+    async def profile(self, connection: Connection) -> Sequence[Cohort]:
+        """See `AnyRequest`."""
+        return await measured.read_profile(connection, self.study, self.question.measure)
+
     @property
     def widest(self) -> float:
         """The whole range [data's unit]."""
@@ -113,7 +121,7 @@ class ReleaseRequest(AnyRequest):
         Raises:
             NotApplicable: names the label.
         """
-        for part in made.parts if isinstance(made, Step) else ():
+        for part in made.parts:
             label = part.where[self.question.by]
             if label in self.question.needs and part.plan is None:
                 raise NotApplicable(
@@ -162,11 +170,11 @@ class Situation(AnySituation[ReleaseRequest]):
 
     @classmethod
     async def read(
-        cls, connection: Connection, request: ReleaseRequest, cohorts: Sequence[Cohort], *, epoch: int
+        cls, connection: Connection, request: ReleaseRequest, rows: Sequence[Cohort], *, epoch: int
     ) -> "Situation":
         """Read what else there is, all cohorts given."""
         definition, resolved = request.study.definition, request.question
-        cohorts = resolved.among(definition, cohorts)
+        cohorts = resolved.among(definition, rows)
         people = Crowd.of(definition, cohorts, resolved)
         before, kept = await request.kept(connection)
         best, variance = None, None

@@ -6,7 +6,7 @@ from itertools import accumulate
 from uuid import UUID
 
 from app.core.clock import Clock
-from app.core.errors import NotFound
+from app.core.errors import NotFound, ServiceError
 from app.core.records import CohortCharge
 from app.core.release import Draft, StoredRelease
 from app.core.study import Relation, Study
@@ -14,15 +14,15 @@ from app.services import work
 from app.services.observer import Observer
 from app.services.paging import Page, decode_cursor, page_of
 from app.services.replies import Replies
-from app.services.statistics import combining, combining_secret, drafting, measured
+from app.services.statistics import combining, combining_secret
 from app.services.statistics.answering import Answering
-from app.services.statistics.drafting import Planned
-from app.services.statistics.drafts import Said
-from app.services.statistics.questions import Ask, Resolved
-from app.services.statistics.release_plans import plan
+from app.services.statistics.drafting import PlannedEstimator
+from app.services.statistics.drafts import Said, drafted
+from app.services.statistics.questions import Resolved
+from app.services.statistics.reading import Reading
+from app.services.statistics.release_plans import priced
 from app.services.statistics.release_request import Made, ReleaseRequest, Situation
 from app.services.statistics.saturation import Saturation
-from app.services.statistics.steps import Step
 from app.store import cohorts, combined, release_lists
 from app.store import releases as store
 from app.store.combined import Sources
@@ -48,6 +48,7 @@ class Releases(Answering[ReleaseRequest, Situation]):
     """Answers questions for means and what is read off them; reads and lists releases of every kind."""
 
     request_of = ReleaseRequest.of
+    situation = Situation
 
     def __init__(
         self,
@@ -59,11 +60,6 @@ class Releases(Answering[ReleaseRequest, Situation]):
     ) -> None:
         super().__init__(database, clock, observer, replies)
         self._saturation = saturation
-
-    async def plan(self, study: Study, ask: Ask, *, fresh: bool = False) -> Planned:
-        """Price and accuracy of every estimator that has an answer, see `statistics.release_plans`."""
-        with self._observer.step("plan"):
-            return await plan(self._database, study, ask, fresh=fresh)
 
     async def get(self, release_id: UUID) -> StoredRelease:
         """A committed release.
@@ -184,7 +180,10 @@ class Releases(Answering[ReleaseRequest, Situation]):
                 if secret
                 else combining.combine(definition, now.cohorts, resolved, now.question, sources.pieces)
             )
-            return drafting.combined(study, resolved, found, sources, epoch=now.epoch, clock=self._clock)
+            said = found.said(definition, resolved, sources.releases)
+            free, asked = replace(resolved, share=0), resolved.combined()
+            draft = drafted(study, free, said, epoch=now.epoch, clock=self._clock)
+            return replace(draft, question=asked.family, asked=asked, newest=sources.newest)
 
         with self._observer.step("plan"):
             draft = await work.run(made)
@@ -193,18 +192,11 @@ class Releases(Answering[ReleaseRequest, Situation]):
         # Whichever is best: this request made the combination, or it did not.
         return release if best is None else replace(best, replayed=release.replayed)
 
-    async def _read(self, connection: Connection, request: ReleaseRequest) -> Situation:
-        epochs = await cohorts.read_epochs(connection, request.study.id)
-        rows = await measured.read_cohorts(connection, request.study, request.question)
-        return await Situation.read(connection, request, rows, epoch=epochs.folded)
+    def _priced(
+        self, request: ReleaseRequest, now: Situation, reading: Reading
+    ) -> tuple[Sequence[PlannedEstimator], ServiceError | None]:
+        return priced(request, now, reading)
 
     async def _said(self, run: Run, request: ReleaseRequest, now: Situation, made: Made) -> Said:
-        study, resolved = request.study, request.question
-
-        def said() -> Said:
-            if isinstance(made, Step):
-                return drafting.next_step(study, resolved, made, now.cohorts)
-            return drafting.answer(study, resolved, made)
-
         with self._observer.step("draw"):
-            return await work.run(said)
+            return await work.run(made.said, request.study.definition, request.question, now.cohorts)

@@ -65,7 +65,9 @@ from app.estimators.anytime import Steps
 from app.estimators.combination import combination_plan
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
 from app.services.statistics.crowds import Crowd
+from app.services.statistics.drafts import Said
 from app.services.statistics.label_groups import labels_shown
+from app.services.statistics.mean_drafts import said_of
 from app.services.statistics.piece_ledger import PieceLedger, PieceStep, check_gain, next_number
 from app.services.statistics.piece_noise import NOISES, PieceNoise
 from app.services.statistics.piece_sums import sums_of
@@ -113,6 +115,19 @@ class Step(PieceStep):
     left_out: int
     silent: int
     parts: tuple[Part, ...] = ()
+
+    def said(self, study: StudyDefinition, resolved: Resolved, cohorts: Sequence[Cohort]) -> Said:
+        """Draw and read: an answer that sharpens the one before it. Fails closed. Draws entropy."""
+        conclusion, taken = take(self, cohorts)
+        return replace(
+            said_of(study, resolved, self, conclusion, self),
+            most=self.most,
+            most_in_all=self.most_in_all,
+            noise=self.noise_json(taken),
+            charges=self.charges,
+            used=self.used,
+            taken=taken,
+        )
 
 
 def plan_step(

@@ -1,0 +1,81 @@
+"""What an answer for a mean says of itself, whatever it was drawn or read from; without the database."""
+
+from dataclasses import asdict
+from typing import Any, Protocol
+
+from app.core.errors import BudgetExhausted
+from app.core.study import StudyDefinition
+from app.estimators.interface import Conclusion, Estimator, Plan, Question
+from app.services.statistics import planned_errors, planning
+from app.services.statistics.drafts import NOT_REPORTED, Said
+from app.services.statistics.questions import Resolved
+
+
+class Turnout(Protocol):
+    """All people with a live contribution, and those of them that cannot pay what is asked."""
+
+    @property
+    def people(self) -> int:
+        """All people."""
+
+    @property
+    def left_out(self) -> int:
+        """Those who cannot pay."""
+
+    @property
+    def silent(self) -> int:
+        """Those who did not report the measure."""
+
+
+class Planned(Protocol):
+    """What answers, and from what."""
+
+    @property
+    def estimator(self) -> Estimator:
+        """What answers."""
+
+    @property
+    def question(self) -> Question:
+        """As it was answered."""
+
+    @property
+    def plan(self) -> Plan:
+        """What reads the answer."""
+
+
+def said_of(
+    study: StudyDefinition,
+    resolved: Resolved,
+    made: Planned,
+    conclusion: Conclusion,
+    turnout: Turnout,
+    why: str = BudgetExhausted.code,
+) -> Said:
+    """What an answer for a mean says; with its own parameters: `auto` may have tried others than defaults."""
+    plan, variance = made.plan, conclusion.variance
+
+    def finished(document: dict[str, Any]) -> dict[str, Any]:
+        if variance is not None:
+            document |= {"variance": asdict(variance), "sd": asdict(variance.root)}
+        return planned_errors.of_answer(document, plan, float(study.grid.width))
+
+    return Said(
+        estimator=made.estimator.name,
+        version=made.estimator.version,
+        parameters={**resolved.asked(), **made.question.parameters},
+        numbers={
+            "asked": resolved.estimator,
+            "estimate": conclusion.estimate,
+            "standard_error": conclusion.standard_error,
+            "interval": asdict(conclusion.interval),
+            "population_interval": asdict(conclusion.population_interval),
+            **({} if conclusion.anytime is None else {"anytime": asdict(conclusion.anytime)}),
+        },
+        details=conclusion.details,
+        finished=finished,
+        people=turnout.people,
+        left_out={why: turnout.left_out, NOT_REPORTED: turnout.silent},
+        width=planning.interval_width(study, plan),
+        variance=None if variance is None else variance.population_interval.upper,
+        noise=planning.noise_json(plan),
+    )
