@@ -58,8 +58,8 @@ from app.core.errors import InternalFault
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass, Noise, NoNoise
 from app.estimators.hourglass import HourglassPivot
 from app.estimators.interface import Conclusion, Plan, Question
-from app.estimators.moments_secret import GaussianHalvesPivot, HalvesPivot
-from app.estimators.pivot import ComplementPivot, Complements, GaussianPivot, Pivot, PivotReader
+from app.estimators.moments_secret import three_sums_pivot
+from app.estimators.pivot import Complements, Pivot, PivotReader, two_sums_pivot
 from app.estimators.quantiles import ErrorLaw, error_law
 from app.estimators.transformed import predicted_error
 
@@ -72,13 +72,13 @@ def pivot_of(noise: Noise) -> Pivot:
     """
     match noise:
         case DiscreteLaplace(scales=(_, _)):
-            return ComplementPivot()
+            return two_sums_pivot()
         case DiscreteLaplace(scales=(_, _, _)):
-            return HalvesPivot()
+            return three_sums_pivot()
         case DiscreteGaussian(sigmas=(_, _)):
-            return GaussianPivot()
+            return two_sums_pivot(normal=True)
         case DiscreteGaussian(sigmas=(_, _, _)):
-            return GaussianHalvesPivot()
+            return three_sums_pivot(normal=True)
         case Hourglass(epsilon=epsilon):
             return HourglassPivot(noise=noise, level=epsilon / MICRO)
         case _:

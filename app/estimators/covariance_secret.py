@@ -43,8 +43,8 @@ from app.estimators.covariance import LARGEST, MIDDLE, PairReader
 from app.estimators.interface import Coverage, Interval
 from app.estimators.pivot import (
     MASS_RISK,
-    ComplementPivot,
-    GaussianPivot,
+    NORMAL,
+    LinearPivot,
     PivotReader,
     hull,
     most_spread,
@@ -170,12 +170,13 @@ class SecretCovarianceReader(PairReader):
         return self.weighing.unit // (2 if self.normal else 1)
 
     @cached_property
-    def _pivot(self) -> ComplementPivot:
+    def _pivot(self) -> LinearPivot:
         """Of the sums of x and of 1 - x, which are two of the four of each label, or of y."""
-        noise = self.noise
+        noise, draws = self.noise, 2 * self.labels
         if isinstance(noise, DiscreteGaussian):
-            return GaussianPivot(draws=2 * self.labels, unit=noise.sigmas[0] / math.sqrt(2))
-        return ComplementPivot(draws=2 * self.labels, unit=noise.scales[0])
+            unit = noise.sigmas[0] / math.sqrt(2)
+            return LinearPivot(first=draws, second=draws, unit=unit, variance=NORMAL)
+        return LinearPivot(first=draws, second=draws, unit=noise.scales[0])
 
     @cached_property
     def _mean(self) -> PivotReader:

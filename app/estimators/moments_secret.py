@@ -18,7 +18,7 @@ parts of a person, which sum to 1, have the largest L2 norm at the ends of the r
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from app.core.grid import GRID_SIZE, Grid
 from app.estimators.accuracy import WORST_VARIANCE
@@ -27,14 +27,15 @@ from app.estimators.interface import UNIT_SCALE, Conclusion, Query, Statistic
 from app.estimators.moments import spread
 from app.estimators.pivot import (
     MASS_RISK,
-    ComplementPivot,
+    NORMAL,
+    LinearPivot,
     PivotReader,
     hull,
     most_spread,
     noise_law,
     ratio,
 )
-from app.estimators.quantiles import LEVEL, ErrorLaw
+from app.estimators.quantiles import LEVEL
 
 MOMENT_SCALE = 4 * UNIT_SCALE
 """Laplace scale at which four times a weight of W costs W micro-epsilon."""
@@ -65,42 +66,15 @@ def moment_queries(weights: tuple[int, ...]) -> tuple[Query, Query, Query]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class HalvesPivot(ComplementPivot):
-    """The sums of p and of 1 - p with half of T12 in each: (1 - p) T11 + (1 - 2 p) / 2 T12 - p T22."""
+def three_sums_pivot(draws: int = 1, *, normal: bool = False) -> LinearPivot:
+    """The sums of p and of 1 - p with half of T12 in each: (1 - p) T11 + (1 - 2 p) / 2 T12 - p T22.
 
-    unit: float = 2 * MOMENT_SCALE
-
-    def laplaces(self, p: float) -> tuple[tuple[float, int], ...]:
-        """Of scales 1 - p, half of 1 - 2 p, and p."""
-        return ((1 - p, self.draws), (abs(1 - 2 * p) / 2, self.draws), (p, self.draws))
-
-    def mass_law(self) -> ErrorLaw:
-        """Three Laplaces of scale 1."""
-        return ErrorLaw(sigma=0.0, laplaces=((1.0, 3 * self.draws),))
-
-
-@dataclass(frozen=True, slots=True)
-class GaussianHalvesPivot(HalvesPivot):
-    """The same with Gaussian noise of variance 2, that of Laplace noise of scale 1."""
-
-    unit: float = 2.0 * GAUSSIAN_UNIT * GRID_SIZE
-
-    def laplaces(self, p: float) -> tuple[tuple[float, int], ...]:
-        """None."""
-        return ()
-
-    def normal(self, p: float) -> float:
-        """Of all three sums together."""
-        return 2 * self.draws * ((1 - p) ** 2 + (1 - 2 * p) ** 2 / 4 + p * p)
-
-    def tail(self, p: float, x: float) -> float:
-        """The law of three normals."""
-        return math.erfc(x / math.sqrt(2 * self.normal(p)))
-
-    def mass_law(self) -> ErrorLaw:
-        """Three normals of variance 2."""
-        return ErrorLaw(sigma=math.sqrt(6 * self.draws), laplaces=())
+    Args:
+        draws: How many independent noises are in each of the three.
+        normal: Whether they are Normal.
+    """
+    unit, variance = (2.0 * GAUSSIAN_UNIT * GRID_SIZE, NORMAL) if normal else (2 * MOMENT_SCALE, 0.0)
+    return LinearPivot(first=draws, second=draws, halved=draws, unit=float(unit), variance=variance)
 
 
 class MomentReader:
@@ -122,7 +96,7 @@ class MomentReader:
         grid: Grid,
         cap: float,
         floor: float,
-        pivot: HalvesPivot,
+        pivot: LinearPivot,
         level: float = LEVEL,
         tilt: float = 0.0,
     ) -> None:
@@ -151,7 +125,7 @@ class MomentReader:
             estimate = min(max((squares * others - mixed**2 / 4) / mass**2, 0.0), WORST_VARIANCE)
             p = (squares + mixed / 2) / mass
             scales = ((1 - p) ** 2 - estimate, p * (1 - p) + estimate, p * p - estimate)
-            error = min(error, math.sqrt(2 * self.pivot.draws * sum(scale**2 for scale in scales)) / mass)
+            error = min(error, math.sqrt(2 * self.pivot.halved * sum(scale**2 for scale in scales)) / mass)
         mean, cap = self.mean, self.mean.cap
         first, second = sums[0] + sums[1] / 2, sums[2] + sums[1] / 2
         center = float(ratio(round(first * GRID_SIZE), round(second * GRID_SIZE)))
@@ -208,8 +182,7 @@ class MomentReader:
             )
             spread = min(v, reach / 2)
             drawn = scale * spread * (reach - spread)
-            normal = isinstance(self.pivot, GaussianHalvesPivot)
-            law = noise_law(scales, drawn, draws=self.pivot.draws, normal=normal)
+            law = noise_law(scales, drawn, draws=self.pivot.halved, normal=self.pivot.variance > 0)
             return law.tail(max(least - v * mass, v * mass - most, 0.0) - reach * step)
 
         ends = hull(tail, (1 - LEVEL) * (1 - MEAN_RISK) - MASS_RISK, estimate / WORST_VARIANCE)

@@ -61,21 +61,6 @@ class Pivot(Protocol):
         """The law of its noise."""
 
 
-def laplace_tail(parts: Sequence[tuple[float, int]], x: float) -> float:
-    """P(|sum of independent Laplaces| > x), exact for one or two of them.
-
-    Args:
-        parts: (scale, how many); zero scales are no noise.
-        x: Threshold, at least 0.
-
-    Returns:
-        A probability.
-
-    Privacy: no data, no randomness.
-    """
-    return ErrorLaw(sigma=0.0, laplaces=tuple(part for part in parts if part[0] > 0)).tail(x)
-
-
 class Complements:
     """What sums of x and of 1 - x say, whatever noise they have."""
 
@@ -103,54 +88,58 @@ class Complements:
 
 
 @dataclass(frozen=True, slots=True)
-class ComplementPivot(Complements):
-    """s1 = sum a x and s2 = sum a (1 - x), each with Laplace noise of scale 1: (1 - p) s1 - p s2.
+class LinearPivot(Complements):
+    """Sums with independent noises of one law: each has a factor that is linear in p.
 
     Attributes:
-        draws: How many independent draws of that noise are in each sum.
+        first, second: How many noises are in s1, with the factor 1 - p, and in s2, with p.
+        halved: How many are in both by half, as that of the sum of 2 x (1 - x): their factor is 1/2 - p.
+        unit: One epsilon times one person [units of the queries].
+        variance: Of each where they are Normal [`unit` squared]; 0 where they are Laplaces of scale 1.
     """
 
-    draws: int = 1
+    first: int = 1
+    second: int = 1
+    halved: int = 0
     unit: float = UNIT_SCALE
+    variance: float = 0.0
+
+    def _factors(self, p: float) -> tuple[tuple[float, int], ...]:
+        """Their sizes, and how many noises have each."""
+        return ((1 - p, self.first), (abs(1 - 2 * p) / 2, self.halved), (p, self.second))
 
     def laplaces(self, p: float) -> tuple[tuple[float, int], ...]:
-        """Of scales 1 - p and p."""
-        return ((1 - p, self.draws), (p, self.draws))
+        """See `Pivot`."""
+        return () if self.variance else tuple(part for part in self._factors(p) if part[0] > 0 < part[1])
 
     def normal(self, p: float) -> float:
-        """None."""
-        return 0.0
+        """See `Pivot`."""
+        return self.variance * sum(count * factor**2 for factor, count in self._factors(p))
 
     def tail(self, p: float, x: float) -> float:
-        """The law of these Laplaces."""
-        return laplace_tail(self.laplaces(p), x)
+        """See `Pivot`."""
+        return ErrorLaw(sigma=math.sqrt(self.normal(p)), laplaces=self.laplaces(p)).tail(x)
 
     def mass_law(self) -> ErrorLaw:
-        """Two Laplaces of scale 1."""
-        return ErrorLaw(sigma=0.0, laplaces=((1.0, 2 * self.draws),))
+        """All noises, as they are."""
+        count = self.first + self.halved + self.second
+        laplaces = () if self.variance else ((1.0, count),)
+        return ErrorLaw(sigma=math.sqrt(self.variance * count), laplaces=laplaces)
 
 
-@dataclass(frozen=True, slots=True)
-class GaussianPivot(ComplementPivot):
-    """The same with Gaussian noise of variance 2, that of Laplace noise of scale 1."""
+NORMAL = 2.0
+"""Variance of Normal noise beside Laplace noise of scale 1: the same."""
 
-    unit: float = float(GAUSSIAN_UNIT * GRID_SIZE)
 
-    def laplaces(self, p: float) -> tuple[tuple[float, int], ...]:
-        """None."""
-        return ()
+def two_sums_pivot(draws: int = 1, *, normal: bool = False) -> LinearPivot:
+    """Of s1 = sum a x and s2 = sum a (1 - x).
 
-    def normal(self, p: float) -> float:
-        """Of both sums together."""
-        return 2 * self.draws * ((1 - p) ** 2 + p * p)
-
-    def tail(self, p: float, x: float) -> float:
-        """The law of two normals."""
-        return math.erfc(x / math.sqrt(2 * self.normal(p)))
-
-    def mass_law(self) -> ErrorLaw:
-        """Two normals of variance 2."""
-        return ErrorLaw(sigma=2.0 * math.sqrt(self.draws), laplaces=())
+    Args:
+        draws: How many independent noises are in each sum.
+        normal: Whether they are Normal.
+    """
+    unit, variance = (GAUSSIAN_UNIT * GRID_SIZE, NORMAL) if normal else (UNIT_SCALE, 0.0)
+    return LinearPivot(first=draws, second=draws, unit=float(unit), variance=variance)
 
 
 def offered_weight(group: Group, cap: int) -> int:

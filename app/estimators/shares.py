@@ -48,11 +48,10 @@ from numpy.typing import NDArray
 from app.core.grid import Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency
-from app.estimators.bin_pivot import BinPivot
 from app.estimators.bin_shares import BinShares, columns, on_simplex, rising_band, shares_of
 from app.estimators.choice_reports import Reported
 from app.estimators.interface import Coverage
-from app.estimators.pivot import MASS_RISK, PivotReader, ratio
+from app.estimators.pivot import MASS_RISK, LinearPivot, PivotReader, ratio
 from app.estimators.quantiles import LEVEL, error_law
 from app.estimators.weighing import Target, Weighing
 
@@ -359,8 +358,12 @@ class SharesPlan:
         """
         weighing, unit = self.weighing, self.weighing.unit
         times = max(1, len(self.parts))
-        sigma = math.sqrt(self._of_bin) / unit if self.weighing.is_gaussian else 0.0
-        pivot = BinPivot(inside * times, self.bins * times, float(unit), sigma)
+        pivot = LinearPivot(
+            first=inside * times,
+            second=(self.bins - inside) * times,
+            unit=float(unit),
+            variance=self._of_bin / unit**2 if weighing.is_gaussian else 0.0,
+        )
         reader = PivotReader(
             grid=UNIT,
             cap=weighing.cap / unit,

@@ -14,17 +14,15 @@ from app.estimators.expected import missed
 from app.estimators.interface import UNIT_SCALE, Accuracy, Conclusion, Parameter, Plan, Query, Question
 from app.estimators.moments_secret import (
     MOMENT_SCALE,
-    GaussianHalvesPivot,
-    HalvesPivot,
     MomentReader,
     moment_queries,
+    three_sums_pivot,
 )
 from app.estimators.pivot import (
-    ComplementPivot,
-    GaussianPivot,
     PivotReader,
     noise_at,
     offered_weight,
+    two_sums_pivot,
     usual_noise,
 )
 from app.estimators.quantiles import LEVEL
@@ -165,15 +163,12 @@ def mean_reader(question: Question, level: float) -> Callable[[Sequence[int]], C
 def _reader(question: Question, sums: int, level: float) -> MomentReader | PivotReader:
     grid, cap = question.grid, max(question.cap, 1) / MICRO
     three, floor = question.parameters.get(MOMENTS.name) == 2, floor_of(question)
-    halves, two = HalvesPivot(draws=sums), ComplementPivot(draws=sums)
-    if question.currency is Currency.GAUSSIAN:
+    normal = question.currency is Currency.GAUSSIAN
+    if normal:
         cap, floor = gaussian_ends(question)
-        halves, two = GaussianHalvesPivot(draws=sums), GaussianPivot(draws=sums)
-    if three:
-        return MomentReader(
-            grid=grid, cap=cap, floor=min(floor, cap), pivot=halves, level=level, tilt=question.tilt
-        )
-    return PivotReader(grid=grid, cap=cap, floor=min(floor, cap), pivot=two, level=level, tilt=question.tilt)
+    pivot = (three_sums_pivot if three else two_sums_pivot)(sums, normal=normal)
+    reader = MomentReader if three else PivotReader
+    return reader(grid=grid, cap=cap, floor=min(floor, cap), pivot=pivot, level=level, tilt=question.tilt)
 
 
 def gaussian_ends(question: Question) -> tuple[float, float]:

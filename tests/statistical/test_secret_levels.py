@@ -8,8 +8,7 @@ import pytest
 
 from app.core.epsilon import MICRO
 from app.core.study import Relation, StudyDefinition, Trust
-from app.estimators.bin_pivot import BinPivot
-from app.estimators.pivot import ComplementPivot, PivotReader
+from app.estimators.pivot import LinearPivot, PivotReader
 from app.estimators.shares import UNIT, SharesPlan
 from app.estimators.transformed import mean_of, predicted_error
 from app.estimators.weighing import weigh_secret
@@ -123,7 +122,7 @@ def test_default_shares_by_bin_hold(people: int, going: float) -> None:
     total = noisy.sum(axis=0)
     for one in range(number):
         share = float(np.average(bins == one, weights=own > 0))
-        law = BinPivot(1, number, 1.0)
+        law = LinearPivot(first=1, second=number - 1, unit=1.0)
         reader = PivotReader(grid=UNIT, cap=own.max(), floor=own.max(), pivot=law)
         # P(|pivot| > x) at the share, on a grid of x that is read between its points.
         at = np.linspace(0, 60, 400)
@@ -144,7 +143,7 @@ def test_control_weights_by_offers_without_a_tilt_miss_the_mean(people: int) -> 
     """As answers were made before: the interval of weights between .1 and 4 at a tilt of 0."""
     offers, values = drawn(people, 0.6, seed=people)
     own = offers / 10
-    reader = PivotReader(grid=UNIT, cap=0.4, floor=0.01, pivot=ComplementPivot())
+    reader = PivotReader(grid=UNIT, cap=0.4, floor=0.01, pivot=LinearPivot())
     noise = np.random.default_rng(4).laplace(size=(100, 2))
     held = []
     for one, other in noise:
@@ -153,7 +152,7 @@ def test_control_weights_by_offers_without_a_tilt_miss_the_mean(people: int) -> 
         held.append(lower <= values.mean() <= upper)
     assert np.mean(held) < 0.5
     # With what unequal weights may do it holds, whatever they do, and says little.
-    wide = PivotReader(grid=UNIT, cap=0.4, floor=0.01, pivot=ComplementPivot(), tilt=1.0)
+    wide = PivotReader(grid=UNIT, cap=0.4, floor=0.01, pivot=LinearPivot(), tilt=1.0)
     first, second = float(np.dot(own, values)), float(np.dot(own, 1 - values))
     lower, upper = wide.dataset_hull(first, second, first / (first + second), 0.05)
     assert lower <= values.mean() <= upper

@@ -7,7 +7,7 @@ import pytest
 
 from app.core.grid import GRID_SIZE
 from app.estimators.interface import UNIT_SCALE
-from app.estimators.pivot import ComplementPivot, PivotReader
+from app.estimators.pivot import LinearPivot, PivotReader
 from app.estimators.quantiles import LEVEL
 from app.estimators.transformed import Transformed
 from tests.statistical import Z
@@ -98,7 +98,7 @@ def test_the_corrected_ratio_errs_less_than_the_printed_one_on_few_people(noise)
 
 
 def reader_for(epsilon, floor):
-    return PivotReader(grid=UNIT_GRID, cap=epsilon, floor=floor, pivot=ComplementPivot())
+    return PivotReader(grid=UNIT_GRID, cap=epsilon, floor=floor, pivot=LinearPivot())
 
 
 def covers(interval, truth):

@@ -13,7 +13,7 @@ from app.core.noise import DiscreteLaplace
 from app.core.study import Relation
 from app.estimators.accuracy import clip
 from app.estimators.interface import UNIT_SCALE, Parameter, Plan, Query, Question
-from app.estimators.pivot import PivotReader, laplace_tail, offered_weight
+from app.estimators.pivot import PivotReader, offered_weight
 from app.estimators.quantiles import ErrorLaw
 from app.estimators.transformed import floor_of, predicted_error
 from app.mechanisms.laplace import MAX_SCALE
@@ -56,7 +56,8 @@ class ReferencePivot:
 
     def tail(self, p: float, x: float) -> float:
         """The law of two Laplaces."""
-        return laplace_tail(self.laplaces(p), x)
+        parts = tuple(part for part in self.laplaces(p) if part[0] > 0)
+        return ErrorLaw(sigma=0.0, laplaces=parts).tail(x)
 
     def mass(self, first: float, second: float) -> float:
         """The noisy count is the total weight."""

@@ -17,7 +17,7 @@ from app.estimators.combined_ratio import CombinedPivot, RatioSums, combined_rat
 from app.estimators.hourglass import Hourglass as HourglassEstimator
 from app.estimators.hourglass import HourglassPivot
 from app.estimators.interface import UNIT_SCALE, Interval
-from app.estimators.moments_secret import MOMENT_SCALE, HalvesPivot
+from app.estimators.moments_secret import MOMENT_SCALE
 from app.estimators.pivot import ratio
 from app.estimators.transformed import Transformed
 from app.mechanisms.draw import draw
@@ -42,7 +42,7 @@ def sums_of(noise: Noise, values: Sequence[float], weight: float = 0.3, exact: b
     first, second = (weight * pivot.unit * total for total in (sum(values), len(values) - sum(values)))
     errors = (0, 0)
     if not exact:
-        errors = two_sums(draw(noise, queries=3 if isinstance(pivot, HalvesPivot) else 2))
+        errors = two_sums(draw(noise, queries=3 if getattr(pivot, "halved", 0) else 2))
     return RatioSums(
         most=weight,
         least=weight,

@@ -15,7 +15,7 @@ from app.estimators import shares
 from app.estimators.accuracy import interval
 from app.estimators.interface import UNIT_SCALE
 from app.estimators.moments import with_second_moment
-from app.estimators.pivot import ComplementPivot, ratio
+from app.estimators.pivot import LinearPivot, ratio
 from app.estimators.shares import SharesPlan
 from app.estimators.transformed import Transformed
 from app.estimators.uniform import Uniform
@@ -39,7 +39,7 @@ def test_an_interval_is_as_wide_as_its_error_and_holds_what_it_held(
 
 @given(first=st.floats(-1e6, 1e6), second=st.floats(-1e6, 1e6), p=st.floats(0, 1))
 def test_raising_sums_to_zero_moves_no_pivot_away_from_zero(first: float, second: float, p: float):
-    moved = ComplementPivot().value(p, first, second)
+    moved = LinearPivot().value(p, first, second)
     plain = (1 - p) * first - p * second
     assert abs(moved) <= abs(plain)
     if first > 0 and second > 0:
@@ -49,7 +49,7 @@ def test_raising_sums_to_zero_moves_no_pivot_away_from_zero(first: float, second
 @given(first=st.integers(-(10**6), 10**6), second=st.integers(-(10**6), 10**6))
 def test_the_pivot_of_the_estimate_is_zero(first: int, second: int):
     estimate = float(ratio(first, second))
-    assert ComplementPivot().value(estimate, first, second) == pytest.approx(0, abs=1e-9)
+    assert LinearPivot().value(estimate, first, second) == pytest.approx(0, abs=1e-9)
 
 
 @pytest.mark.parametrize("below", [0.5, 2.9, 3.0, 4.0, 9.0])

@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
 from app.estimators.interface import UNIT_SCALE
-from app.estimators.pivot import ComplementPivot, PivotReader
+from app.estimators.pivot import LinearPivot, PivotReader
 from app.estimators.transformed import Transformed
 from tests.support.groups import UNIT_GRID, add_remove_one
 
@@ -90,7 +90,7 @@ def test_the_populations_interval_grants_half_a_person(people, ones):
 )
 @settings(max_examples=60)
 def test_the_datasets_interval_lies_within_the_populations(first, second, cap, part):
-    reader = PivotReader(grid=UNIT_GRID, cap=cap, floor=part * cap, pivot=ComplementPivot())
+    reader = PivotReader(grid=UNIT_GRID, cap=cap, floor=part * cap, pivot=LinearPivot())
     center = max(first, 0.0) / max(max(first, 0.0) + max(second, 0.0), 1e-300)
     dataset, population = (
         hull(first, second, center, 0.05) for hull in (reader.dataset_hull, reader.population_hull)
