@@ -69,7 +69,7 @@ class Line:
     remedy: str = ""
 
 
-class Facts(NamedTuple):
+class Snapshot(NamedTuple):
     """What one snapshot of the database says."""
 
     server: ServerFacts
@@ -132,14 +132,14 @@ async def check_database(settings: Settings, url: str, backups: Path | None) -> 
     ]
 
 
-async def _facts(database: Database) -> Facts:
-    async def body(connection: Connection) -> Facts:
+async def _facts(database: Database) -> Snapshot:
+    async def body(connection: Connection) -> Snapshot:
         before = SystemClock().now()
         server = await read_server(connection)
         between = before + (SystemClock().now() - before) / 2
         standbys = [] if server.is_standby else await read_standbys(connection)
         key = await read_fact(connection, "subject_key")
-        return Facts(server, standbys, key, abs(server.now - between))
+        return Snapshot(server, standbys, key, abs(server.now - between))
 
     return await database.run_tx("doctor", body)
 

@@ -193,7 +193,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held(InStudy):
+class HeldGroup(InStudy):
     """People with a live contribution to a study and the same trust tag, offer, and what is held of it.
 
     `amount` is what they offered, `amount_reserved` and `amount_spent` what the study holds and has used of

@@ -35,7 +35,7 @@ class Balance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class BalanceAtDelta:
     """A balance in mu^2 as epsilons at a delta, each rounded up: they do not add up."""
 
     total: int
@@ -57,10 +57,10 @@ class GaussianAccount:
     delta: int
 
     @property
-    def epsilon(self) -> Reading:
+    def epsilon(self) -> BalanceAtDelta:
         """The same as epsilons at the delta [micro-epsilon]."""
         names = ("total", "reserved", "spent", "remaining")
-        return Reading(**{name: epsilon_of(getattr(self.mu2, name), self.delta) for name in names})
+        return BalanceAtDelta(**{name: epsilon_of(getattr(self.mu2, name), self.delta) for name in names})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +132,7 @@ class InStudy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held(InStudy):
+class HeldOfOffer(InStudy):
     """What is held of an offer, and what is gone of that, in the study's currency.
 
     Attributes:
@@ -171,7 +171,7 @@ class Held(InStudy):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StudyLine(Held):
+class StatementLine(HeldOfOffer):
     """One study on a subject's statement. An archived one holds what was spent."""
 
     study: str
@@ -197,7 +197,7 @@ class Statement:
     """A subject's account with one line a study, and one a session."""
 
     account: Account
-    studies: tuple[StudyLine, ...]
+    studies: tuple[StatementLine, ...]
     sessions: tuple[SessionLine, ...]
 
 
@@ -220,7 +220,7 @@ class Raise:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost(InStudy):
+class CostToPerson(InStudy):
     """What something cost a person, in the study's currency."""
 
     cost: int
@@ -237,7 +237,7 @@ class Cost(InStudy):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PersonalCharge(Cost):
+class PersonalCharge(CostToPerson):
     """What one release cost one person."""
 
     release: UUID
@@ -247,7 +247,7 @@ class PersonalCharge(Cost):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CohortCharge(Cost):
+class CohortCharge(CostToPerson):
     """What one release cost each member of a cohort; `offer` is the most that each may ever spend."""
 
     cohort_id: int
@@ -263,7 +263,7 @@ class CohortCharge(Cost):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CohortLine(Held):
+class CohortLine(HeldOfOffer):
     """A cohort as the ledger charges it: what each member may ever spend, and has spent."""
 
     id: int

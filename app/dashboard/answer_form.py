@@ -32,7 +32,7 @@ UNCLEAR = "may be thousands or decimals"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class AskedFor:
     """One thing that the form asks for.
 
     Attributes:
@@ -52,7 +52,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class EpsilonChoice:
     """How much privacy a person may choose.
 
     Attributes:
@@ -86,12 +86,12 @@ class _Part:
     measure: Measure
 
     @property
-    def asked(self) -> list[Asked]:
+    def asked(self) -> list[AskedFor]:
         """A field for each of its numbers."""
         one = self.measure
         several = one.dimension > 1
         return [
-            Asked(
+            AskedFor(
                 name=f"{self.field}.{place}" if several else self.field,
                 label=self.label,
                 place=place + 1 if several else 0,
@@ -114,11 +114,11 @@ def _parts(definition: StudyDefinition) -> list[_Part]:
     return [_Part(key=VALUE, field=VALUE, label=label, measure=one)]
 
 
-def asked(definition: StudyDefinition) -> list[Asked]:
+def asked(definition: StudyDefinition) -> list[AskedFor]:
     """What the form asks for: each measure and each attribute."""
     found = [one for part in _parts(definition) for one in part.asked]
     return found + [
-        Asked(name=f"attributes.{name}", label=name, options=tuple(labels))
+        AskedFor(name=f"attributes.{name}", label=name, options=tuple(labels))
         for name, labels in definition.attributes.labels.items()
     ]
 
@@ -138,7 +138,7 @@ def takes_reports(definition: StudyDefinition) -> bool:
     return Trust.LOCAL in definition.trust and not is_vector and is_admissible
 
 
-def steps(definition: StudyDefinition) -> list[Step]:
+def steps(definition: StudyDefinition) -> list[EpsilonChoice]:
     """The privacy that the form offers, the most private step first: the ends of the range and the middle."""
     if definition.epsilons:
         tiers = sorted(definition.epsilons)
@@ -162,11 +162,11 @@ def _rounded_up(epsilon: int) -> int:
     return -(-epsilon // unit) * unit
 
 
-def _step(definition: StudyDefinition, name: str, offer: int) -> Step:
+def _step(definition: StudyDefinition, name: str, offer: int) -> EpsilonChoice:
     amount = definition.amount(round_down_to_significant(offer))
     secret = definition.relation is Relation.ADD_REMOVE_ONE
     # Where the promise is about presence, another answer is a person less and a person more.
-    return Step(
+    return EpsilonChoice(
         name=name,
         offer=offer,
         amount=amount,

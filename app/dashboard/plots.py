@@ -35,7 +35,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
+class PlotBin:
     """A bin of a histogram."""
 
     lower: float
@@ -55,7 +55,7 @@ class Estimate:
 
 def histogram(
     title: str,
-    bins: Sequence[Bin],
+    bins: Sequence[PlotBin],
     series: Sequence[Series],
     *,
     x: str,

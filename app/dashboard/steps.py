@@ -30,20 +30,20 @@ MOST = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ShownStep:
     """An answer among those that sharpen each other, and half of its widest 95 % interval [its unit]."""
 
     release: Sharpened
     half: float
 
 
-async def steps_of(request: PageRequest, release: Published) -> list[Step]:
+async def steps_of(request: PageRequest, release: Published) -> list[ShownStep]:
     """The newest steps of shares among which a release is, the oldest first; none of a single answer."""
     if not isinstance(release, Sharpened):
         return []
     stored = await request.api.services.releases.steps(release.id, MOST)
     found = await run(lambda: [published(one.body) for one in stored])
-    steps = [Step(release=one, half=_half(one)) for one in found if isinstance(one, Sharpened)]
+    steps = [ShownStep(release=one, half=_half(one)) for one in found if isinstance(one, Sharpened)]
     return steps if len(steps) > 1 and any(one.release.id == release.id for one in steps) else []
 
 
@@ -55,7 +55,7 @@ class _Dot(NamedTuple):
     text: str
 
 
-def plot(steps: Sequence[Step], plan: PlanOut | None = None) -> Markup:
+def plot(steps: Sequence[ShownStep], plan: PlanOut | None = None) -> Markup:
     """The interval against the epsilon that all steps have charged, and what is planned next."""
     if not steps:
         return Markup("")

@@ -66,7 +66,7 @@ _Fractions = tuple[tuple[float, float, bool], ...]
 """(factor, scale, whether of two Laplaces): a law is that sum of laws with the Normal part."""
 
 
-class Part(Protocol):
+class LawPart(Protocol):
     """Another symmetric law with a density."""
 
     @property
@@ -89,7 +89,7 @@ class ErrorLaw:
 
     sigma: float
     laplaces: tuple[tuple[float, int], ...]
-    others: tuple[Part, ...] = ()
+    others: tuple[LawPart, ...] = ()
 
     @property
     def variance(self) -> float:

@@ -67,7 +67,7 @@ def pivot_tail(noise: Hourglass, tilt: float, x: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HourglassLaw:
-    """The law of a sum of independent size (tilt h u + v): see `app.estimators.quantiles.Part`.
+    """The law of a sum of independent size (tilt h u + v): see `app.estimators.quantiles.LawPart`.
 
     Attributes:
         noise: The distribution.

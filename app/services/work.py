@@ -108,7 +108,7 @@ class Line:
                 self._changed.notify_all()
 
 
-class Account:
+class Computed:
     """What one token has computed, and the line of its threads."""
 
     def __init__(self, now: float) -> None:
@@ -143,11 +143,11 @@ class Slices:
     ) -> None:
         self._answered, self.clock, self.computed, self._sleep = answered, clock, computed, sleep
         self._seen, self._seen_at = 0, -math.inf
-        self._accounts: dict[UUID, Account] = {}
+        self._accounts: dict[UUID, Computed] = {}
         self._line = Line()
         self._free_at = 0.0
 
-    def account(self, token: UUID) -> Account:
+    def account(self, token: UUID) -> Computed:
         """That of a token."""
         found = self._accounts.get(token)
         if found is None:
@@ -155,11 +155,11 @@ class Slices:
             if len(self._accounts) >= MOST_ACCOUNTS:
                 busy = {one: its for one, its in self._accounts.items() if its.free(now) < FREE_SECONDS}
                 self._accounts = busy
-            found = self._accounts[token] = Account(now)
+            found = self._accounts[token] = Computed(now)
         return found
 
     @contextmanager
-    def slice(self, account: Account, ended: threading.Event) -> Iterator[None]:
+    def slice(self, account: Computed, ended: threading.Event) -> Iterator[None]:
         """Compute within the block: beside other tokens while this one does so freely, else in turn."""
         with ExitStack() as held:
             held.enter_context(account.line.turn(ended))
@@ -199,7 +199,7 @@ class Turn:
         ended: Set once the request has ended, or its client has left.
     """
 
-    def __init__(self, threads: ThreadPoolExecutor, slices: Slices, account: Account) -> None:
+    def __init__(self, threads: ThreadPoolExecutor, slices: Slices, account: Computed) -> None:
         self.ended = threading.Event()
         self.under_way: set[asyncio.Future[Any]] = set()
         self._threads, self._slices, self._account = threads, slices, account
@@ -240,7 +240,7 @@ class Turn:
 class _Step:
     """What one thread does for a request, slice by slice."""
 
-    def __init__(self, slices: Slices, account: Account, ended: threading.Event) -> None:
+    def __init__(self, slices: Slices, account: Computed, ended: threading.Event) -> None:
         self.held = ExitStack()
         self._slices, self._account, self._ended = slices, account, ended
         self._began = 0.0

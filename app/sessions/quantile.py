@@ -32,7 +32,7 @@ from itertools import pairwise
 import scipy
 
 from app.core.grid import GRID_SIZE
-from app.sessions.response import Step, at_least_probability, estimate_fraction, truth_probability
+from app.sessions.response import ClosedRound, at_least_probability, estimate_fraction, truth_probability
 
 FAILURE = 0.05
 """The probability with which the interval of a quantile may be wrong."""
@@ -42,7 +42,7 @@ _LIMIT = 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class SearchReading:
     """How the answers of a quantile search are read.
 
     Attributes:
@@ -69,7 +69,7 @@ class Reading:
         """Whether this number of yes is evidence that the quantile is above the threshold."""
         return at_least_probability(answers - positives, answers, 1 - self.chance) <= FAILURE / self.rounds
 
-    def next_threshold(self, steps: Iterable[Step], lower: int, upper: int) -> int:
+    def next_threshold(self, steps: Iterable[ClosedRound], lower: int, upper: int) -> int:
         """The posterior median between two grid steps, rounded."""
         if upper - lower <= 1:
             return lower
@@ -92,7 +92,7 @@ class Reading:
             left -= mass
         raise AssertionError("the halves of a mass add up to it")
 
-    def estimate(self, steps: Iterable[Step], lower: int, upper: int) -> float:
+    def estimate(self, steps: Iterable[ClosedRound], lower: int, upper: int) -> float:
         """The non-decreasing fit read at the quantile, within two grid steps [grid steps]."""
         fitted = non_decreasing(
             [
@@ -113,7 +113,7 @@ class Reading:
             left, fraction_left = place, max(fraction, 0.0)
         raise AssertionError("all values are in the range")
 
-    def rank_error(self, steps: Iterable[Step], estimate: float) -> float:
+    def rank_error(self, steps: Iterable[ClosedRound], estimate: float) -> float:
         """How far the rank of the estimate can be off, except with probability `FAILURE`."""
         low, high, failure = 0.0, 1.0, FAILURE / (2 * self.rounds)
         for step in steps:
@@ -128,7 +128,7 @@ class Reading:
                 )
         return max(high - self.quantile, self.quantile - low)
 
-    def _logarithms(self, step: Step) -> tuple[float, float]:
+    def _logarithms(self, step: ClosedRound) -> tuple[float, float]:
         """Log likelihoods that the quantile is at most the threshold, and that it is more."""
         deviation = math.sqrt(self.chance * (1 - self.chance) / step.answers)
         apart = (step.positives / step.answers - self.chance) / deviation

@@ -118,7 +118,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ClosedRound:
     """One closed round.
 
     Attributes:

@@ -16,9 +16,9 @@ from typing import assert_never
 
 from app.core.errors import InternalFault, InvalidRequest
 from app.core.grid import GRID_BITS, GRID_SIZE
-from app.sessions.quantile import Reading
+from app.sessions.quantile import SearchReading
 from app.sessions.response import (
-    Step,
+    ClosedRound,
     Tally,
     estimate_fraction,
     exact_count,
@@ -120,11 +120,11 @@ class Rules:
         return self.participants // share
 
     @property
-    def reading(self) -> Reading | None:
+    def reading(self) -> SearchReading | None:
         """How a quantile is read; None where the interval is halved."""
         if self.quantile is None or not self.posterior:
             return None
-        return Reading(quantile=self.quantile, epsilon=self.epsilon_per_answer, rounds=self.rounds)
+        return SearchReading(quantile=self.quantile, epsilon=self.epsilon_per_answer, rounds=self.rounds)
 
 
 def make_rules(
@@ -254,7 +254,7 @@ class Search:
     rules: Rules
     lower: int = 0
     upper: int = GRID_SIZE
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ClosedRound, ...] = ()
     asked: int | None = None
 
     @property
@@ -306,7 +306,7 @@ def advance(search: Search, tally: Tally) -> Search:
     # 1. Are the answers evidence for one side?
     rules, middle, reading = search.rules, search.threshold, search.rules.reading
     believed, decided = _verdict(rules, tally)
-    step = Step(
+    step = ClosedRound(
         lower=search.lower,
         upper=search.upper,
         threshold=middle,
@@ -326,7 +326,7 @@ def advance(search: Search, tally: Tally) -> Search:
     return replace(search, lower=lower, upper=upper, steps=steps, asked=asked)
 
 
-def decided(rules: Rules, step: Step) -> bool:
+def decided(rules: Rules, step: ClosedRound) -> bool:
     """Whether a closed round moved an end of the interval."""
     return _verdict(rules, Tally(answers=step.answers, positives=step.positives))[1]
 

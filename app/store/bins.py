@@ -29,7 +29,7 @@ class BinCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sums:
+class CohortSums:
     """What the members of a cohort add up to.
 
     Attributes:
@@ -135,10 +135,10 @@ def choices(number: int, place: int | None) -> tuple[str, ...]:
 
 
 @cache
-def _sum_up(expressions: tuple[str, ...]) -> Sql[Sums]:
+def _sum_up(expressions: tuple[str, ...]) -> Sql[CohortSums]:
     """One pass over the people, however many expressions there are."""
     sums = ", ".join(f"coalesce(sum({one}), 0)" for one in expressions)
-    return Sql.of(Sums)(f"""
+    return Sql.of(CohortSums)(f"""
         SELECT cohort_id AS cohort, CAST(ARRAY[count(*), {sums}] AS bigint[]) AS sums
         FROM lineage JOIN contribution c ON {IS_MEMBER}
         WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
@@ -227,7 +227,7 @@ async def sum_up(
     cohorts: Sequence[int],
     expressions: tuple[str, ...],
     **limits: int,
-) -> list[Sums]:
+) -> list[CohortSums]:
     """Sum expressions over the live members of folded cohorts.
 
     Args:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from uuid import UUID
 
-from app.core.records import Account, PersonalCharge, SessionLine, Statement, StudyLine
+from app.core.records import Account, PersonalCharge, SessionLine, Statement, StatementLine
 from app.core.study import Currency
 from app.store.cohorts import LOCK_EXCLUSIVE
 from app.store.contributions import ACCOUNTS, ACCOUNTS_LOCK, LOCK_SHARED, Allowance, starting
@@ -40,7 +40,7 @@ FREE_UNSPENT = {
     for currency, (reserved, _) in ACCOUNTS.items()
 }
 
-READ_HOLDINGS = Sql.of(StudyLine)(f"""
+READ_HOLDINGS = Sql.of(StatementLine)(f"""
     SELECT study.slug AS study, study.state, study.delta, c.trust, c.value IS NOT NULL AS live,
            c.contributed_on, {RESERVED} AS amount, {SPENT} AS amount_spent,
            CASE WHEN c.value IS NULL THEN '{{}}' ELSE study.attributes END AS declared, c.segment

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from app.core.records import Cost
+from app.core.records import CostToPerson
 from app.store.sql import Connection, Sql
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedRelease(Cost):
+class ExportedRelease(CostToPerson):
     """A release and the most that anyone was charged for it."""
 
     number: int

@@ -10,7 +10,7 @@ from datetime import date, datetime
 
 from pydantic import TypeAdapter, ValidationError
 
-from app.core.figures import Daily, Figure, Held, ListedStudy, NearlyExhausted, Spread, Totals
+from app.core.figures import Daily, Figure, HeldGroup, ListedStudy, NearlyExhausted, Spread, Totals
 from app.store.budgets import JOIN_COHORT, RESERVED, SPENT
 from app.store.database import Database
 from app.store.sql import Connection, Sql
@@ -79,7 +79,7 @@ SPENT_MU2 = Sql.of(int)(f"""
     FROM contribution c JOIN study ON study.id = c.study_id AND study.delta > 0 {JOIN_COHORT}
 """)
 
-HOLDINGS = Sql.of(Held)(f"""
+HOLDINGS = Sql.of(HeldGroup)(f"""
     SELECT c.study_id, study.delta, c.trust, c.epsilon AS amount, {RESERVED} AS amount_reserved,
            {SPENT} AS amount_spent, count(*) AS people
     FROM contribution c JOIN study ON study.id = c.study_id {JOIN_COHORT}
@@ -167,7 +167,7 @@ async def read_spent_mu2(connection: Connection) -> int:
     return await SPENT_MU2.one(connection)
 
 
-async def read_holdings(connection: Connection) -> list[Held]:
+async def read_holdings(connection: Connection) -> list[HeldGroup]:
     """Live contributions by study, trust, epsilon and what was spent."""
     return await HOLDINGS.all(connection)
 

@@ -56,7 +56,7 @@ FIND = Sql.of(Link)(f"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class HeldLink:
     """A link that is held until its transaction ends.
 
     Attributes:
@@ -69,12 +69,12 @@ class Held:
     receipt: bytes | None
 
 
-LOCK_OPEN = Sql.of(Held)("""
+LOCK_OPEN = Sql.of(HeldLink)("""
     SELECT expires_at, revoked_at, CAST(NULL AS bytea) AS receipt
     FROM invitation WHERE code = :code FOR UPDATE
 """)
 
-LOCK_SINGLE = Sql.of(Held)("""
+LOCK_SINGLE = Sql.of(HeldLink)("""
     SELECT expires_at, revoked_at, receipt
     FROM ticket JOIN invitation ON invitation.id = ticket.invitation_id WHERE ticket.code = :code
     FOR UPDATE OF ticket FOR SHARE OF invitation
@@ -160,7 +160,7 @@ async def find_link(connection: Connection, code: bytes) -> Link | None:
     return await FIND.maybe(connection, code=code)
 
 
-async def lock_link(connection: Connection, kind: InvitationKind, code: bytes) -> Held:
+async def lock_link(connection: Connection, kind: InvitationKind, code: bytes) -> HeldLink:
     """Hold a link until this transaction ends: no answer comes by it, and no one revokes it, before that."""
     statement = LOCK_OPEN if kind is InvitationKind.OPEN else LOCK_SINGLE
     return await statement.one(connection, code=code)

@@ -59,7 +59,7 @@ FIND = Sql.of(Shown)(f"SELECT {COLUMNS}, publication.file {OF_STUDY} WHERE publi
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ToPublish:
     """A release to publish: its place in the hash chain, its link and what it says."""
 
     id: UUID
@@ -68,7 +68,7 @@ class Answer:
     body: bytes
 
 
-READ_ANSWERS = Sql.of(Answer)("""
+READ_ANSWERS = Sql.of(ToPublish)("""
     SELECT id, number, hash AS link, body FROM release WHERE study_id = :study_id AND id = ANY(:releases)
 """)
 
@@ -154,7 +154,7 @@ async def find_publication(connection: Connection, slug: str) -> Shown | None:
     return await FIND.maybe(connection, slug=slug)
 
 
-async def read_answers(connection: Connection, study_id: int, releases: Sequence[UUID]) -> list[Answer]:
+async def read_answers(connection: Connection, study_id: int, releases: Sequence[UUID]) -> list[ToPublish]:
     """Those of these releases that the study has, in any order."""
     return await READ_ANSWERS.all(connection, study_id=study_id, releases=releases)
 

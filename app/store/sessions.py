@@ -76,7 +76,7 @@ FINISHED = Sql.of(SessionRecord)(f"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answering:
+class PeopleAnswering:
     """People who answered sessions.
 
     Attributes:
@@ -88,7 +88,7 @@ class Answering:
     reporting: int
 
 
-COUNT_PEOPLE = Sql.of(Answering)("""
+COUNT_PEOPLE = Sql.of(PeopleAnswering)("""
     SELECT count(DISTINCT enrolment.subject_id) AS people,
            count(DISTINCT contribution.subject_id) AS reporting
     FROM enrolment LEFT JOIN contribution ON contribution.study_id = :study_id
@@ -190,7 +190,7 @@ async def read_finished(
     return await FINISHED.all(connection, study_id=study_id, protocol=protocol.value)
 
 
-async def count_people(connection: Connection, study_id: int, ids: Sequence[UUID]) -> Answering:
+async def count_people(connection: Connection, study_id: int, ids: Sequence[UUID]) -> PeopleAnswering:
     """How many people answered any of these sessions of a study."""
     return await COUNT_PEOPLE.one(connection, study_id=study_id, ids=ids)
 

@@ -109,6 +109,6 @@ def fix_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shape_plans, "weighted_counts", weighted)
     monkeypatch.setattr(shape_plans, "draw", lambda noise, queries: (0,) * queries)
     monkeypatch.setattr(
-        found_means.Sums, "noisy", lambda sums, *_: [40_000_000_000 for _ in sums.plan.queries]
+        found_means.SumsInRange, "noisy", lambda sums, *_: [40_000_000_000 for _ in sums.plan.queries]
     )
     monkeypatch.setattr(shape_trees.Tree, "level", level)

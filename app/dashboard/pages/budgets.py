@@ -78,7 +78,7 @@ def cost_plot(epsilons: EpsilonsOut) -> Markup:
     private = [one for one in epsilons.bins if one.upper > 0]
     return plots.histogram(
         "Mean epsilon reserved and spent, by the personal epsilon that people chose",
-        [plots.Bin(one.lower or one.upper / 2, one.upper) for one in private],
+        [plots.PlotBin(one.lower or one.upper / 2, one.upper) for one in private],
         [
             plots.Series(
                 "reserved", "a", [one.reserved / one.people if one.people else 0 for one in private]

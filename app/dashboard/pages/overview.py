@@ -79,7 +79,7 @@ async def following(figures: Coroutine[Any, Any, T]) -> T | None:
 
 def budget_plot(histogram: HistogramOut, size: canvas.Size = canvas.HALF) -> Markup:
     """What people have reserved and spent."""
-    bins = [plots.Bin(one.lower, one.upper) for one in histogram.reserved.bins]
+    bins = [plots.PlotBin(one.lower, one.upper) for one in histogram.reserved.bins]
     return plots.histogram(
         "How many people have reserved and spent how much epsilon",
         bins,

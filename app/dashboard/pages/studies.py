@@ -288,7 +288,7 @@ def profile_plot(profile: EpsilonsOut) -> Markup:
     private = [one for one in profile.bins if one.upper > 0]
     return plots.histogram(
         "People by personal epsilon and trust tag",
-        [plots.Bin(one.lower, one.upper) for one in private],
+        [plots.PlotBin(one.lower, one.upper) for one in private],
         [
             plots.Series("central", "a", [one.central for one in private]),
             plots.Series("local", "b", [one.local for one in private]),

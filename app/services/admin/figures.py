@@ -27,7 +27,7 @@ from app.core.figures import (
     EpsilonBin,
     EpsilonFigures,
     Figure,
-    Held,
+    HeldGroup,
     ListedStudy,
     NearlyExhausted,
     Overview,
@@ -43,7 +43,7 @@ from app.store import figures as store
 from app.store.database import Connection, Database
 from app.store.figures import PERCENTS, Kept
 
-Row = TypeVar("Row", Held, Daily)
+Row = TypeVar("Row", HeldGroup, Daily)
 Kind = TypeVar("Kind", Overview, StudySummary, BudgetFigures, EpsilonFigures, DayFigures)
 
 KINDS: Mapping[type[Figure], str] = {
@@ -254,7 +254,7 @@ def _figures(
     balances: tuple[Balance, Balance],
     near: Attention,
     budgets: BudgetFigures,
-    holdings: Sequence[Held],
+    holdings: Sequence[HeldGroup],
     contributions: Sequence[Daily],
     releases: Sequence[Daily],
 ) -> dict[str, Figure]:
@@ -316,7 +316,7 @@ def _from_bins(spread: Spread, *, width: int, bins: int) -> Distribution:
     )
 
 
-def _study_budgets(rows: Sequence[Held]) -> BudgetFigures:
+def _study_budgets(rows: Sequence[HeldGroup]) -> BudgetFigures:
     largest = max((row.epsilon for row in rows), default=0)
     return BudgetFigures(
         people=sum(row.people for row in rows),
@@ -325,7 +325,7 @@ def _study_budgets(rows: Sequence[Held]) -> BudgetFigures:
     )
 
 
-def _summary(study: ListedStudy, rows: Sequence[Held]) -> StudySummary:
+def _summary(study: ListedStudy, rows: Sequence[HeldGroup]) -> StudySummary:
     """How much of a study is there and left. Central people can pay while their rest covers the share."""
     central = [row for row in rows if row.trust == Trust.CENTRAL]
     number = sum(row.people for row in central)
@@ -343,13 +343,13 @@ def _summary(study: ListedStudy, rows: Sequence[Held]) -> StudySummary:
     )
 
 
-def _by_epsilon(rows: Sequence[Held]) -> EpsilonFigures:
+def _by_epsilon(rows: Sequence[HeldGroup]) -> EpsilonFigures:
     """People, and what they have reserved and spent, by the personal epsilon that they chose."""
     private = [row for row in rows if row.trust != Trust.PUBLIC]
     bins: list[EpsilonBin] = []
     if private:
         edges = epsilon_edges(min(row.epsilon for row in private), max(row.epsilon for row in private))
-        held: list[list[Held]] = [[] for _ in edges[1:]]
+        held: list[list[HeldGroup]] = [[] for _ in edges[1:]]
         for row in private:
             held[bisect_right(edges, row.epsilon) - 1].append(row)
         bins = [

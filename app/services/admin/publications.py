@@ -37,7 +37,7 @@ from app.services.work import run
 from app.store import journal, tree
 from app.store import publications as store
 from app.store.database import Connection, Database
-from app.store.publications import Answer
+from app.store.publications import ToPublish
 from app.store.tree import Chained
 
 LEAVES_AT_ONCE = 500
@@ -324,7 +324,7 @@ def _sealed(
     key: bytes,
     study: Study,
     publication: Publication,
-    answers: Sequence[Answer],
+    answers: Sequence[ToPublish],
     proofs: Mapping[int, Sequence[bytes]],
     spending: Spending,
     checkpoint: str,

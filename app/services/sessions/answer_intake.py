@@ -121,7 +121,7 @@ def _report(document: object, dimension: int, epsilon: int, errors: list[FieldEr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class Intake:
     """What became of a group of answers.
 
     Attributes:
@@ -143,7 +143,7 @@ async def take_answers(
     *,
     rounds: Rounds,
     allowance: Allowance,
-) -> Taken:
+) -> Intake:
     """Store a group of answers of one session; they may close one or more of its rounds.
 
     A round that closes by its number of answers gets exactly this number: the others of the group are late.
@@ -198,7 +198,7 @@ async def take_answers(
     # 5. Count the answers of the round that is still open; closing one sets its count to zero.
     if stored:
         await sessions.count_answers(connection, definition.id, stored)
-    return Taken(
+    return Intake(
         given=[given[index] for index in range(len(answers))],
         moved=head.round != found.round,
         closing=rounds.is_closing(definition, head),

@@ -32,7 +32,7 @@ from app.services.work import checkpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sums:
+class SumsInRange:
     """Noisy sums of some people.
 
     Attributes:
@@ -100,7 +100,7 @@ class Means:
         plan: Its `conclude` takes the values of all sums, one after the other; its queries are not asked.
     """
 
-    sums: tuple[Sums, ...]
+    sums: tuple[SumsInRange, ...]
     plan: Plan
 
 
@@ -130,7 +130,7 @@ class AskedMeans:
         """What they are asked, over the declared range."""
         return mean_question(self.study, self.question, self.crowd, self.part)
 
-    def over(self, found: FoundRange, drawn: Sequence[Sums] = ()) -> Means:
+    def over(self, found: FoundRange, drawn: Sequence[SumsInRange] = ()) -> Means:
         """Plan it over a range, or what reads sums over it that are planned already.
 
         Args:
@@ -156,9 +156,9 @@ class AskedMeans:
             plan = labels_plan(Groups.of(groups), numbers, [own.where for own, _ in self.labels], asked)
         else:
             plan = mean_estimator(study).plan(groups, asked)
-        return Means(sums=(Sums(groups=groups, members=self.crowd.members, plan=plan),), plan=plan)
+        return Means(sums=(SumsInRange(groups=groups, members=self.crowd.members, plan=plan),), plan=plan)
 
-    def _by_public_label(self, asked: Question, drawn: Sequence[Sums]) -> Means:
+    def _by_public_label(self, asked: Question, drawn: Sequence[SumsInRange]) -> Means:
         """Sums for each label, of which the whole is read off, too."""
         if drawn:
             asked_of = [replace(asked, people=crowd.people) for _, crowd in self.labels]
@@ -183,7 +183,7 @@ class AskedMeans:
         labels = tuple(None if one.plan is None else made(one.plan) for one in sums)
         return Means(sums=sums, plan=replace(whole, conclude=conclude, labels=labels))
 
-    def _of_label(self, crowd: ShapeCrowd, asked: Question) -> Sums:
+    def _of_label(self, crowd: ShapeCrowd, asked: Question) -> SumsInRange:
         """The sum of one label; none where the middle of the range would be nearer."""
         checkpoint()
         groups = groups_of(crowd, self.part)
@@ -193,4 +193,4 @@ class AskedMeans:
             plan = None
         if plan is not None and isinstance(plan.noise, NoNoise) and not any(plan.queries[0].sum_weights):
             plan = None
-        return Sums(groups=groups, members=crowd.members, plan=plan)
+        return SumsInRange(groups=groups, members=crowd.members, plan=plan)

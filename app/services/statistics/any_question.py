@@ -126,7 +126,7 @@ class AnyQuestion:
         """The question with those who take part chosen, or given, see `app.services.statistics.levels`."""
         if self.level is None or not self.chooses:
             return self
-        asked = levels.Asked(
+        asked = levels.LevelAsked(
             share=self.share,
             cap=self.cap,
             tilt=self.assumed_tilt(study),

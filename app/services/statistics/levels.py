@@ -199,7 +199,7 @@ def _middle(levels: Sequence[int]) -> tuple[int, float]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class LevelAsked:
     """What of a question the choice depends on.
 
     Attributes:
@@ -222,7 +222,7 @@ class Asked:
 
 
 def choose_level(
-    study: StudyDefinition, asked: Asked, published: Sequence[Numbered], given: Level | None = None
+    study: StudyDefinition, asked: LevelAsked, published: Sequence[Numbered], given: Level | None = None
 ) -> Level:
     """Whom a question is about, and what they weigh at most.
 
@@ -269,7 +269,7 @@ class _Crowd:
     guessed: bool
 
     @classmethod
-    def of(cls, study: StudyDefinition, asked: Asked, published: Sequence[Numbered]) -> "_Crowd":
+    def of(cls, study: StudyDefinition, asked: LevelAsked, published: Sequence[Numbered]) -> "_Crowd":
         levels, whole = levels_of(study), Level.of(study)
         found: dict[int, float] = {}
         exact: dict[tuple[int, int], float] = {}
@@ -294,7 +294,7 @@ class _Crowd:
             known.append((epsilon, most_people))
         return cls(levels=levels, known=tuple(reversed(known)), exact=exact, guessed=guessed)
 
-    def error(self, study: StudyDefinition, asked: Asked, level: Level) -> float:
+    def error(self, study: StudyDefinition, asked: LevelAsked, level: Level) -> float:
         """The predicted error of a mean, to compare pairs by [range widths]."""
         mass, floor, top = self._mass(study, asked, level)
         if mass <= 0:
@@ -303,7 +303,7 @@ class _Crowd:
         scatter = WORST_VARIANCE * (math.sqrt(top) - math.sqrt(floor)) ** 2 / mass if asked.tilt < 1 else 0.0
         return math.sqrt(math.sqrt(2) * asked.noises / mass**2 + scatter + bias**2)
 
-    def sized(self, study: StudyDefinition, asked: Asked, level: Level) -> Level:
+    def sized(self, study: StudyDefinition, asked: LevelAsked, level: Level) -> Level:
         """The level with the number of people to predict for."""
         size = self.exact.get((level.least, level.most))
         if size is None and not self.guessed:
@@ -311,7 +311,7 @@ class _Crowd:
             size = max(1.0, mass / top) if top else None
         return replace(level, size=size)
 
-    def _mass(self, study: StudyDefinition, asked: Asked, level: Level) -> tuple[float, float, float]:
+    def _mass(self, study: StudyDefinition, asked: LevelAsked, level: Level) -> tuple[float, float, float]:
         """The total weight, and the ends of the weights of one person [epsilon, or mu]."""
 
         def weight(offer: int) -> float:

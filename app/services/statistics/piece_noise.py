@@ -27,7 +27,7 @@ from app.mechanisms.laplace import MAX_SCALE
 from app.mechanisms.refined_gaussian import more_gaussian
 from app.mechanisms.refined_laplace import refine_laplace
 
-Price = Callable[[int], int]
+WeightPrice = Callable[[int], int]
 """What a weight costs a member [the study's currency]."""
 
 
@@ -78,7 +78,7 @@ class PieceNoise(Protocol):
     def share(self, cost: int, weight: int, unit: float) -> int:
         """The largest share at which a weight costs at most that much [ppm]."""
 
-    def price(self, unit: float, share: int) -> Price:
+    def price(self, unit: float, share: int) -> WeightPrice:
         """What all sums of a piece cost a member of a weight together, by their exact noise."""
 
     def drawn(self, piece: Piece, had: int, exact: Sequence[int]) -> Piece:
@@ -132,7 +132,7 @@ class LaplaceNoise:
     def share(self, cost: int, weight: int, unit: float) -> int:
         return cost * MICRO // (self.dimension * weight * int(self.unit / unit))
 
-    def price(self, unit: float, share: int) -> Price:
+    def price(self, unit: float, share: int) -> WeightPrice:
         # Linear in weights, so that d coordinates cost what d times the weight does, rounded up once.
         price = _price_of_both(step_scale(unit, share))
         return price if self.dimension == 1 else lambda weight: price(self.dimension * weight)
@@ -190,7 +190,7 @@ class GaussianNoise:
     def share(self, cost: int, weight: int, unit: float) -> int:
         return math.floor(cost * effective_variance(unit) / (weight * weight * self.loss))
 
-    def price(self, unit: float, share: int) -> Price:
+    def price(self, unit: float, share: int) -> WeightPrice:
         variance = effective_variance(unit) * MICRO / share / self.dimension
         price = price_at(Rates.of_variances([variance, variance / 4]), Relation.REPLACE_ONE)
         return lambda weight: price(_both_moments(weight))
@@ -220,7 +220,7 @@ class LaplaceBins(LaplaceNoise):
         super().__init__()
         self.unit = float(2 * MICRO)
 
-    def price(self, unit: float, share: int) -> Price:
+    def price(self, unit: float, share: int) -> WeightPrice:
         noise = DiscreteLaplace(scales=(step_scale(unit, share),) * 2)
         return lambda weight: bins_cost(weight, noise, Relation.REPLACE_ONE)
 
@@ -237,7 +237,7 @@ class GaussianBins(GaussianNoise):
         self.unit = 2.0 * GAUSSIAN_UNIT + 1
         self.loss = 2
 
-    def price(self, unit: float, share: int) -> Price:
+    def price(self, unit: float, share: int) -> WeightPrice:
         rates = Rates.of_variances([effective_variance(unit) * MICRO / share] * 2)
         loss = rates.loss([[(0, 1), (1, 1)]])
         return lambda weight: rates.cost(loss, weight)
@@ -252,7 +252,7 @@ def _both_moments(weight: int) -> Column:
 
 
 @lru_cache(maxsize=16)
-def _price_of_both(scale: float) -> Price:
+def _price_of_both(scale: float) -> WeightPrice:
     """What a weight costs in both sums under Laplace noise; all labels ask for the same ones."""
     price = sums_price(DiscreteLaplace(scales=(scale, scale)), Relation.REPLACE_ONE, 2)
     return lru_cache(maxsize=4096)(lambda weight: price(_both_moments(weight)))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.dashboard import plots
-from app.dashboard.plots import Bin, Estimate, Series
+from app.dashboard.plots import Estimate, PlotBin, Series
 from app.dashboard.scales import Linear, Logarithmic, Time, nice_ceiling, nice_step
 
 
@@ -66,7 +66,7 @@ def bars(drawing: ElementTree.Element, tone: str) -> list[float]:
     ]
 
 
-BINS = [Bin(0, 1), Bin(1, 2), Bin(2, 3)]
+BINS = [PlotBin(0, 1), PlotBin(1, 2), PlotBin(2, 3)]
 TWO = [Series("reserved", "a", [4, 8, 0]), Series("spent", "b", [8, 2, 2])]
 
 
@@ -81,7 +81,7 @@ def test_stacked_bars_do_not_overlap():
     for drawing in drawings(
         plots.histogram(
             "t",
-            [Bin(1, 2), Bin(2, 5)],
+            [PlotBin(1, 2), PlotBin(2, 5)],
             [Series("central", "a", [3, 1]), Series("local", "b", [1, 1])],
             x="epsilon",
             y="people",

@@ -23,7 +23,7 @@ from app.services.shapes.shape_request import ShapeRequest
 from app.services.statistics import planning
 from app.services.statistics.any_request import AnyRequest
 from app.services.statistics.crowds import Crowd
-from app.services.statistics.levels import Asked, Level, Numbered, choose_level, levels_of
+from app.services.statistics.levels import Level, LevelAsked, Numbered, choose_level, levels_of
 from app.services.statistics.questions import Ask, resolve
 from app.services.statistics.release_request import ReleaseRequest
 from dither_research.histories import cohort_of
@@ -43,7 +43,7 @@ STUDY = StudyDefinition(
 )
 RANGE = replace(STUDY, epsilons=())
 NOW, ASKER = datetime(2026, 1, 1, tzinfo=UTC), UUID(int=1)
-ASKED = Asked(share=MICRO // 10, cap=None, tilt=1.0)
+ASKED = LevelAsked(share=MICRO // 10, cap=None, tilt=1.0)
 
 
 def numbered(least: float, people: float, most: float | None = None) -> Numbered:

@@ -13,15 +13,15 @@ from scipy.stats import binom, norm
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.sessions.documents import from_document, to_document
-from app.sessions.quantile import FAILURE, Reading
-from app.sessions.response import Step, Tally
+from app.sessions.quantile import FAILURE, SearchReading
+from app.sessions.response import ClosedRound, Tally
 from app.sessions.search import Mode, Search, Target, advance, make_rules
 
-READING = Reading(quantile=0.3, epsilon=2 * MICRO, rounds=10)
+READING = SearchReading(quantile=0.3, epsilon=2 * MICRO, rounds=10)
 
 
 def step(threshold, positives, answers=1000):
-    return Step(
+    return ClosedRound(
         lower=0,
         upper=GRID_SIZE,
         threshold=threshold,
