@@ -17,6 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from app.cli.extensions import installed
 from app.cli.tree import build
+from app.core.question import FIELDS, STATISTICS
 from app.main import create_app
 from app.settings import COMMAND_VARIABLES, SECRETS_DIRECTORY, Settings
 from benchmarks import scale_page
@@ -128,6 +129,7 @@ def routes_page() -> str:
         "# Every route",
         "Made from the OpenAPI document, which a running service has at `/openapi.json`. "
         "[HTTP](http.md) explains; this page lists. Every refusal is a [problem](problems.md).",
+        *_questions(),
     ]
     groups: dict[str, list[str]] = {}
     for path, operations in document["paths"].items():
@@ -138,6 +140,25 @@ def routes_page() -> str:
     for tag, routes in groups.items():
         parts += [f"## {tag}", *routes]
     return "\n\n".join(parts) + "\n"
+
+
+def _questions() -> Iterator[str]:
+    """What can be said of each statistic, by all ways to ask."""
+    yield "## Questions"
+    yield (
+        "A field has one name: of a parameter over HTTP, of a keyword of the SDK's methods, and of an option "
+        "of the [command](cli.md), with `--` in front and `-` for `_`. Estimators have "
+        "[parameters of their own](estimators.md) besides."
+    )
+    rows = []
+    for name, field in FIELDS.items():
+        asked = [one for one, statistic in STATISTICS.items() if name in ("statistic", *statistic.fields)]
+        others = ", ".join(one for one in STATISTICS if one not in asked)
+        few = (
+            ", ".join(asked) if len(asked) < len(STATISTICS) / 2 else f"all but {others}" if others else "all"
+        )
+        rows.append((f"`{name}`", few, _one_line(field.description)))
+    yield _rows("| field | statistics | meaning |", rows)
 
 
 def _route(method: str, path: str, operation: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import wraps
 from typing import Annotated, Any
 
@@ -12,21 +13,26 @@ from app.cli.answers import interval_text, show_release
 from app.cli.common import AsJson, console, moment, print_json, print_table, usage_error
 from app.cli.http import DEFAULT_URL, StudyName, Token, Url, number, service
 from app.cli.service_commands import Command, asks_service, option, with_options
-from app.cli.tree import COMMANDS
+from app.core.question import ALLOW_WORSE, FIELDS, FRESH, STATISTICS, Field, Kind
 from app.web.documents.release import about, error_of
 
 
-def _text(metavar: str, meaning: str) -> Any:
-    """An option that need not be given."""
-    return Annotated[str | None, typer.Option(metavar=metavar, help=meaning)]
+def _option(name: str, field: Field) -> Any:
+    """A field as an option, which need not be given."""
+    match field.kind:
+        case Kind.FLAG:
+            return Annotated[bool, typer.Option(f"--{name.replace('_', '-')}", help=field.help)]
+        case Kind.LABELS:
+            return Annotated[list[str] | None, typer.Option(metavar=field.metavar, help=field.help)]
+        case Kind.WHOLE:
+            return Annotated[int | None, typer.Option(metavar=field.metavar, help=field.help)]
+        case _:
+            return Annotated[str | None, typer.Option(metavar=field.metavar, help=field.help)]
 
 
-Estimator = Annotated[
-    str | None, typer.Option(help="Which estimator; by default the one with the smallest predicted error.")
-]
-Fresh = Annotated[
-    bool, typer.Option("--fresh", help="Answer with noise of its own, at the full price of the share.")
-]
+Estimator = _option("estimator", FIELDS["estimator"])
+Fresh = Annotated[bool, typer.Option("--fresh", help=FRESH.help)]
+AllowWorse = Annotated[bool, typer.Option("--allow-worse", help=ALLOW_WORSE.help)]
 Parameters = Annotated[
     list[str] | None,
     typer.Option(
@@ -36,94 +42,46 @@ Parameters = Annotated[
         help="A parameter of the estimator; may be repeated. variance=estimated, worst_case or a number; "
         "shrinkage=noise, minimax or none; noise=best, laplace or gaussian; group_variance and "
         "group_cap=TRUST:NUMBER or TRUST@EPSILON:NUMBER, with commas between; coalition=SHARE; in "
-        "add_remove_one studies level=floor or an epsilon, and moments=1 or 2. Of a mean: range=found, and "
-        "range_part. Of other statistics: edges, bins, q, candidates.",
+        "add_remove_one studies level=floor or an epsilon, and moments=1 or 2.",
     ),
 ]
 
 OPTIONS: Mapping[str, Any] = {
-    "statistic": _text(
-        "STATISTIC",
-        "mean (the default), sum, variance, sd, histogram, distribution, quantile, median, describe, shares, "
-        "count or covariance.",
-    ),
-    "edges": _text(
-        "NUMBERS",
-        "Where bins begin and end, with commas between; what they leave of the range is bins, too.",
-    ),
-    "bins": Annotated[
-        int | None,
-        typer.Option(metavar="NUMBER", help="Equal bins over the range; 10 if there are no edges."),
-    ],
-    "candidates": Annotated[
-        int | None,
-        typer.Option(
-            metavar="NUMBER", help="Changes no answer any more: another number is another question; 1000."
-        ),
-    ],
-    "estimator": Estimator,
-    "share": _text("SHARE", "Part of each personal epsilon to use, in (0, 1]."),
-    "until": _text("NUMBER", "In place of a share: the smallest one for which half of the interval is this."),
-    "epsilon": _text("EPSILON", "The largest charge to a person."),
-    "expected_size": _text("NUMBER", "add_remove_one studies: what to take for the secret number of people."),
-    "least_epsilon": _text(
-        "EPSILON", "add_remove_one studies: the least that people must have offered to take part."
-    ),
-    "tilt": _text(
-        "PART",
-        "How far the mean of those who ask for little privacy may differ from the others', as a part of the "
-        "range.",
-    ),
-    "where": Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME:LABEL", help="Only people with this label; may be repeated."),
-    ],
-    "by": _text("NAME", "Answer for each label of this attribute, too."),
-    "simultaneous": Annotated[
-        bool, typer.Option("--simultaneous", help="Of labels: also intervals that hold for all at once.")
-    ],
-    "standardize": _text(
-        "NAME:LABEL=SHARE,...",
-        "Weigh the answers for the labels of an attribute by their known shares of the population.",
-    ),
-    "between": _text("NAME:LABEL,LABEL", "Of a difference: the first label less the second."),
-    "measure": _text("NAME", "Of which measure, in a study of several measures."),
+    name: _option(name, field) for name, field in FIELDS.items() if field.metavar or field.kind is Kind.FLAG
+} | {
+    "statistic": _option("statistic", replace(FIELDS["statistic"], help=f"One of {', '.join(STATISTICS)}.")),
     "parameter": Parameters,
 }
-"""The options of a question, by the names of its parameters over the wire."""
-
-MEAN = (
-    "estimator share until epsilon expected_size least_epsilon tilt where by simultaneous standardize "
-    "measure parameter"
-)
-"""The options of a mean and of what is read off it."""
-
-SHAPE = "share epsilon expected_size least_epsilon tilt where by measure"
-"""The options that the questions about a distribution share."""
+"""The options of a question, by the names of its parameters over the wire; none for what has one value."""
 
 
-def _asks(names: str, arguments: Mapping[str, Any] | None = None) -> Callable[[Command], Command]:
+def _options(statistic: str) -> Sequence[str]:
+    """The options of a statistic: its fields, but arguments, and parameters where it has estimators."""
+    asked = STATISTICS[statistic]
+    own = [name for name in asked.fields if name in OPTIONS and name not in asked.needs]
+    return [*own, "parameter"] if "estimator" in own else own
+
+
+def _asks(names: Sequence[str], arguments: Mapping[str, Any] | None = None) -> Callable[[Command], Command]:
     """Give a command the options of a question; it gets what they ask as `question`.
 
     Typer reads the signature, so the options stand there in place of `question`.
 
     Args:
-        names: Names in `OPTIONS`, with blanks between, in the order of the help.
+        names: Names in `OPTIONS`, in the order of the help.
         arguments: Annotations of the arguments that are parameters of the question as they are.
     """
-    options, own = names.split(), dict(arguments or {})
+    own = dict(arguments or {})
 
     def decorate(command: Command) -> Command:
         @wraps(command)
         def run(**given: Any) -> None:
             said = {name: given.pop(name) for name in own}
-            asked = question_of(taken=said, **{name: given.pop(name) for name in options})
+            asked = question_of(taken=said, **{name: given.pop(name) for name in names})
             command(question=said | asked, **given)
 
         question = [option(name, kind, inspect.Parameter.empty) for name, kind in own.items()]
-        question += [
-            option(name, OPTIONS[name], False if name == "simultaneous" else None) for name in options
-        ]
+        question += [option(name, OPTIONS[name], False if name == "simultaneous" else None) for name in names]
         shown: list[inspect.Parameter] = []
         for one in inspect.signature(command).parameters.values():
             shown += question if one.name == "question" else [one]
@@ -132,10 +90,7 @@ def _asks(names: str, arguments: Mapping[str, Any] | None = None) -> Callable[[C
     return decorate
 
 
-@_asks(
-    "statistic estimator share until epsilon expected_size least_epsilon tilt where by standardize between "
-    "measure parameter"
-)
+@_asks([name for name in OPTIONS if name != "simultaneous"])
 def plan(
     study: StudyName,
     question: dict[str, Any],
@@ -177,53 +132,39 @@ def plan(
         console.print("`--all` shows the other estimators.")
 
 
-def _answer(statistic: str, names: str, **arguments: Any) -> Command:
+def _argument(metavar: str, meaning: str) -> Any:
+    return Annotated[str, typer.Argument(metavar=metavar, help=meaning)]
+
+
+ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
+    "difference": {"between": _argument("NAME:LABEL,LABEL", "An attribute and two of its labels.")},
+    "quantile": {"q": _argument("Q", "Which part of the people lies at or below it, such as 0.9.")},
+    "covariance": {
+        "first": _argument("NAME", "One of the study's numbers."),
+        "second": _argument("NAME", "Another one."),
+    },
+}
+"""What must be said of a statistic, as the SDK's methods take it."""
+
+
+def _answer(statistic: str) -> Command:
     """The command that shows the answer for a statistic."""
 
-    @_asks(names, arguments)
+    @_asks(_options(statistic), ARGUMENTS.get(statistic))
     @asks_service(show_release, saves=True)
     def read(client: Client, study: StudyName, question: dict[str, Any]) -> Release:
         found: Release = getattr(client, statistic)(study, **question)
         return found
 
-    read.__doc__ = COMMANDS[statistic].summary
+    read.__doc__ = STATISTICS[statistic].summary
     return read
 
 
-mean = _answer("mean", MEAN)
-total = _answer("sum", MEAN)
-variance = _answer("variance", MEAN)
-sd = _answer("sd", MEAN)
-difference = _answer(
-    "difference",
-    "estimator share until epsilon tilt where measure simultaneous parameter",
-    between=Annotated[
-        str, typer.Argument(metavar="NAME:LABEL,LABEL", help="An attribute and two of its labels.")
-    ],
-)
-histogram = _answer("histogram", f"edges bins {SHAPE}")
-distribution = _answer("distribution", f"edges bins {SHAPE}")
-shares = _answer("shares", SHAPE)
-count = _answer("count", "share until epsilon expected_size least_epsilon where by")
-covariance = _answer(
-    "covariance",
-    "share epsilon tilt expected_size least_epsilon where by",
-    first=Annotated[str, typer.Argument(metavar="NAME", help="One of the study's numbers.")],
-    second=Annotated[str, typer.Argument(metavar="NAME", help="Another one.")],
-)
-quantile = _answer(
-    "quantile",
-    f"candidates {SHAPE}",
-    q=Annotated[str, typer.Argument(help="Which part of the people lies at or below it, such as 0.9.")],
-)
-median = _answer("median", f"candidates {SHAPE}")
-describe = _answer("describe", f"candidates {SHAPE}")
+ANSWERS: Mapping[str, Command] = {statistic: _answer(statistic) for statistic in STATISTICS}
+"""A command for every statistic."""
 
 
-@_asks(
-    "statistic estimator share until epsilon expected_size least_epsilon tilt where by simultaneous "
-    "standardize between measure parameter"
-)
+@_asks(list(OPTIONS))
 @asks_service(show_release, saves=True)
 def release(
     client: Client,
@@ -235,13 +176,7 @@ def release(
             help="Idempotency key: the same key and question is the same release, never a second one."
         ),
     ] = None,
-    allow_worse: Annotated[
-        bool,
-        typer.Option(
-            "--allow-worse",
-            help="Answer also where most people cannot pay, far less exactly than before, or saying nothing.",
-        ),
-    ] = False,
+    allow_worse: AllowWorse = False,
     fresh: Fresh = False,
 ) -> Release:
     """Sharpen an answer: a larger share charges the difference; see `dither plan` and `dither mean`."""
@@ -272,10 +207,6 @@ def releases(client: Client, study: StudyName) -> list[Release]:
     return list(client.releases(study))
 
 
-TEXTS = ("statistic", "edges", "estimator", "by", "measure", "standardize", "between")
-"""Options that are no numbers."""
-
-
 def question_of(
     *,
     parameter: list[str] | None = None,
@@ -299,7 +230,7 @@ def question_of(
     for name, text in named.items():
         if text is None:
             continue
-        if isinstance(text, int) or name in TEXTS:
+        if isinstance(text, int) or FIELDS[name].kind in (Kind.TEXT, Kind.NUMBERS):
             question[name] = text
         else:
             question[name] = number(text, "--" + name.replace("_", "-"))

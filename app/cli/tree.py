@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple
 
@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from app.cli import print_version
 from app.cli.examples import add_examples
 from app.cli.extensions import add, add_extension, add_summary, installed
+from app.core.question import STATISTICS
 
 PASSED_ON = {"allow_extra_args": True, "allow_interspersed_args": False, "ignore_unknown_options": True}
 """Of a command that hands what follows its argument to another program."""
@@ -21,17 +22,12 @@ PIPED_WIDTH = 140
 """Columns of help that no terminal shows: no summary is cut off."""
 
 
-READ_OFF = (
-    "The first to ask a question spends for it; after `dither mean` it is free where the number of people is "
-    "public."
-)
-
-
 class Command(NamedTuple):
     """Where a command or a group is, and the first paragraph of its help.
 
     Attributes:
-        place: Module under `app.cli` and name in it; empty for a command of another distribution.
+        place: Module under `app.cli` and name in it, of the command or of a mapping of commands; empty for a
+            command of another distribution.
         summary: What the list of commands says, which loads none of them.
     """
 
@@ -51,49 +47,7 @@ COMMANDS = {
         "ask:plan",
         "Show what stands, and what more would give and cost. Nothing is spent.",
     ),
-    "mean": Command(
-        "ask:mean",
-        "Show the best answer so far. The first to ask a question spends for it; asking again is free.",
-    ),
-    "sum": Command("ask:total", f"Show the sum of the values. {READ_OFF}"),
-    "variance": Command("ask:variance", f"Show the variance of the values. {READ_OFF}"),
-    "sd": Command("ask:sd", f"Show the standard deviation of the values. {READ_OFF}"),
-    "difference": Command(
-        "ask:difference",
-        "Show the mean of a label less that of another one. It is free after `dither mean --by`.",
-    ),
-    "histogram": Command(
-        "ask:histogram",
-        "Show which part of the people lies in each bin. The first to ask spends; asking again is free.",
-    ),
-    "shares": Command(
-        "ask:shares",
-        "Show which part of the people made each choice. The first to ask spends; asking again is free.",
-    ),
-    "distribution": Command(
-        "ask:distribution",
-        "Show which part of the people lies below each edge. It is free after the histogram of the bins.",
-    ),
-    "quantile": Command(
-        "ask:quantile",
-        "Show the value that a part of the people does not exceed. The first to ask spends for it.",
-    ),
-    "median": Command(
-        "ask:median",
-        "Show the value that half of the people do not exceed. The first to ask spends for it.",
-    ),
-    "count": Command(
-        "ask:count",
-        "Show how many people there are: free where it is public, with noise where it is secret.",
-    ),
-    "covariance": Command(
-        "ask:covariance",
-        "Show how two numbers of people go together. The first to ask spends; asking again is free.",
-    ),
-    "describe": Command(
-        "ask:describe",
-        "Show count, mean, standard deviation and quartiles, with one price. The first to ask spends for it.",
-    ),
+    **{name: Command("ask:ANSWERS", one.summary) for name, one in STATISTICS.items()},
     "release": Command(
         "ask:release",
         "Sharpen an answer: a larger share charges the difference; see `dither plan` and `dither mean`.",
@@ -187,6 +141,7 @@ def build(loaded: Container[str] | None = None) -> typer.Typer:
         elif place:
             module, _, attribute = place.partition(":")
             found = getattr(import_module(f"app.cli.{module}"), attribute)
+            found = found[name] if isinstance(found, Mapping) else found
             add(app, name, found, PASSED_ON if name == "postgres" else None)
         else:
             add_extension(app, name)

@@ -6,10 +6,10 @@ from itertools import combinations
 from typing import Any
 
 from app.core.epsilon import MICRO
+from app.core.question import FIELDS, FRESH
 from app.core.study import Relation, Study, StudyDefinition
 from app.estimators import registry
 from app.services.shapes.shape_parameters import PAIR
-from app.services.shapes.shape_parameters import PARAMETERS as SHAPE_PARAMETERS
 from app.services.shapes.shape_questions import COUNT, COVARIANCE, SHAPES, SHARES
 from app.services.statistics.questions import MEAN, SD, STATISTICS, SUM, VARIANCE
 from app.services.statistics.reading import DIFFERENCE, READ
@@ -26,18 +26,7 @@ _PARAMETERS: Mapping[str, Mapping[str, Any]] = {
 QUESTION = tuple(_PARAMETERS)
 """Fields of the form that asks."""
 
-_LABELS = {
-    "until": "Until half of the interval is",
-    "epsilon": "At most epsilon",
-    "expected_size": "Expected people",
-    "least_epsilon": "Of people who offered at least",
-    PAIR: "Covariance of",
-    "where": "Of whom",
-    "between": "Difference between",
-    "standardize": "Standardize to the population",
-    "simultaneous": "Intervals that hold together",
-    "fresh": "With noise of its own",
-}
+_LABELS = {name: field.label for name, field in ({**FIELDS, "fresh": FRESH}).items() if field.label}
 """What fields are called that do not have their own names."""
 
 _MAIN = (
@@ -112,8 +101,9 @@ _ONLY: Mapping[str, Callable[[StudyDefinition], bool]] = {
 _NOTHING = {"estimator": "best for this question", "by": "no attribute"}
 """What it says where nothing is chosen."""
 
-_OWN = question_params.PARAMETERS.keys() | SHAPE_PARAMETERS.keys()
-"""Parameters of single estimators."""
+_OF_STATISTICS = {name for name, field in FIELDS.items() if field.own}
+_OWN = question_params.PARAMETERS.keys() | _OF_STATISTICS
+"""Parameters of single estimators and statistics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +194,7 @@ def fields_of(study: Study, names: Collection[str] = QUESTION) -> Sequence[FormF
         for estimator in registry.applicable(definition.relation, definition.noise)
         for parameter in estimator.parameters
     }
-    own = set() if not _of_numbers(definition) else own | SHAPE_PARAMETERS.keys()
+    own = set() if not _of_numbers(definition) else own | _OF_STATISTICS
     found = [
         _field(one, definition)
         for name, one in _PARAMETERS.items()

@@ -1,14 +1,13 @@
 """An analyst's question, from a query string or a document."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from app.core.errors import FieldError, InvalidRequest
+from app.core.question import ALLOW_WORSE, FIELDS, FRESH, STATISTICS, Field, Kind
 from app.estimators.registry import AUTO, ESTIMATORS
-from app.services.shapes.shape_parameters import PARAMETERS as SHAPE_PARAMETERS
-from app.services.shapes.shape_questions import SHAPES
 from app.services.statistics.questions import MEAN, Ask
-from app.services.statistics.reading import READ
 from app.web.documents.types import (
     EPSILON_SCHEMA,
     parse_epsilon,
@@ -20,101 +19,49 @@ from app.web.documents.types import (
 from app.web.request import JSON, ApiRequest
 from app.web.validation_messages import InvalidValue
 
-_SHARE = {
-    "type": "number",
-    "minimum": 0.000001,
-    "maximum": 1,
-    "description": "Part of each personal epsilon that the question may use in all. If not given: to read, "
-    "whatever the best answer used, and the study's default for a first one; to make a release, the last "
-    "share of the question and the study's default beyond it. In add_remove_one studies each answer uses its "
-    "own share.",
-    "examples": [0.1],
+_SCHEMAS: Mapping[Kind, Mapping[str, Any]] = {
+    Kind.TEXT: {"type": "string", "minLength": 1},
+    Kind.LABELS: {"type": "string", "minLength": 1},
+    Kind.FLAG: {"type": "boolean", "default": False},
+    Kind.EPSILON: EPSILON_SCHEMA,
+    Kind.SHARE: {"type": "number", "minimum": 0.000001, "maximum": 1},
+    Kind.PART: {"type": "number", "minimum": 0, "maximum": 1},
+    Kind.SIZE: {"type": "number", "minimum": 1, "maximum": 1e12},
+    Kind.HALF_WIDTH: {"type": "number", "exclusiveMinimum": 0},
 }
+_PARSERS: Mapping[Kind, Callable[[str], Any]] = {
+    Kind.EPSILON: parse_epsilon,
+    Kind.SHARE: parse_share,
+    Kind.PART: parse_tilt,
+    Kind.SIZE: parse_size,
+    Kind.HALF_WIDTH: parse_half_width,
+}
+"""Of fields that are numbers; others are read by the service."""
+
+
+def _schema(field: Field) -> dict[str, Any]:
+    """A field as OpenAPI has it."""
+    example = json.loads(field.example) if field.example and field.kind in _PARSERS else field.example
+    return {
+        **_SCHEMAS[field.kind],
+        "description": field.description,
+        **({"examples": [example]} if example else {}),
+    }
+
+
+_CHOICES: Mapping[str, Sequence[str]] = {
+    "statistic": tuple(STATISTICS),
+    "estimator": (AUTO, *ESTIMATORS),
+    "of": (MEAN,),
+}
+"""Fields that are one of a few words."""
+
 _FIELDS: Mapping[str, Mapping[str, Any]] = {
-    "statistic": {"type": "string", "enum": [*READ, *SHAPES], "description": "What to ask for."},
-    "estimator": {
-        "type": "string",
-        "enum": [AUTO, *ESTIMATORS],
-        "description": "How; the one with the smallest predicted error if not given.",
-    },
-    "share": _SHARE,
-    "until": {
-        "type": "number",
-        "exclusiveMinimum": 0,
-        "description": "In place of a share: what half of the 95 % interval is to be at most, in the unit of "
-        "the statistic. The question uses the smallest share for which that is predicted, or is refused "
-        "before anything is spent. For mean, sum and difference, and for a count of secret people.",
-        "examples": [1],
-    },
-    "epsilon": {**EPSILON_SCHEMA, "description": "The most that any person may be charged."},
-    "expected_size": {
-        "type": "number",
-        "minimum": 1,
-        "maximum": 1e12,
-        "description": "In add_remove_one studies: what to take for the secret number of people.",
-    },
-    "tilt": {
-        "type": "number",
-        "minimum": 0,
-        "maximum": 1,
-        "description": "How far the mean of those who ask for little privacy may differ from the others', "
-        "as a part of the range; the study's if not given.",
-    },
-    "least_epsilon": {
-        **EPSILON_SCHEMA,
-        "description": "In add_remove_one studies: the least that people must have offered to take part. "
-        "Others are left out in silence, and pay nothing. If not given, what promises the smallest error.",
-    },
-    "where": {
-        "type": "string",
-        "minLength": 1,
-        "description": "Of whom, in a study with attributes: name:label, as region:north; several with "
-        "commas between, or repeated. Only people with these labels are asked and charged.",
-        "examples": ["region:north"],
-    },
-    "by": {
-        "type": "string",
-        "minLength": 1,
-        "description": "An attribute: the answer has one estimate for each of its labels, beside the whole. "
-        "No person pays more than for one answer.",
-        "examples": ["region"],
-    },
-    "simultaneous": {
-        "type": "boolean",
-        "default": False,
-        "description": "With labels: beside the interval of each label one that holds together with those of "
-        "all other labels. For mean, sum and difference; it costs nothing more.",
-    },
-    "standardize": {
-        "type": "string",
-        "minLength": 1,
-        "description": "The share of each label in the population, which sum to 1: the mean is that of the "
-        "answers for labels, so weighed. It costs what the answer by these labels costs, after that nothing.",
-        "examples": ["region:north=.4,south=.6"],
-    },
-    "of": {"type": "string", "enum": [MEAN], "description": "With difference: of what. A mean if not given."},
-    "between": {
-        "type": "string",
-        "minLength": 1,
-        "description": "With difference: an attribute and two of its labels; the first less the second, read "
-        "off the answer by labels.",
-        "examples": ["region:north,south"],
-    },
-    "measure": {
-        "type": "string",
-        "minLength": 1,
-        "description": "Of which measure, in a study of several measures, where it is required. In a study "
-        "of one it may be given: `value`, or the name that the study has for it.",
-        "examples": ["income"],
-    },
-}
-_NUMBERS: Mapping[str, Callable[[str], Any]] = {
-    "share": parse_share,
-    "until": parse_half_width,
-    "epsilon": parse_epsilon,
-    "expected_size": parse_size,
-    "least_epsilon": parse_epsilon,
-    "tilt": parse_tilt,
+    name: {"type": "string", "enum": [*_CHOICES[name]], "description": field.description}
+    if name in _CHOICES
+    else _schema(field)
+    for name, field in FIELDS.items()
+    if not field.own
 }
 PARAMETERS: dict[str, str] = {
     parameter.name: parameter.description
@@ -123,14 +70,17 @@ PARAMETERS: dict[str, str] = {
 }
 """Every estimator's own parameters, with what they mean."""
 
+_OWN = {name: field.description for name, field in FIELDS.items() if field.own}
+"""The parameters of single statistics, with what they mean."""
 
-LISTS = frozenset({"edges", "where"})
+
+LISTS = frozenset(name for name, field in FIELDS.items() if field.kind in (Kind.LABELS, Kind.NUMBERS))
 """Fields that may be arrays, or have commas between."""
 
 HALF_WIDTH = "half_width"
 """What `until` may be an object of."""
 
-REPEATABLE = frozenset({"where"})
+REPEATABLE = frozenset(name for name, field in FIELDS.items() if field.kind is Kind.LABELS)
 """Query parameters that may be repeated."""
 
 ONCE = {
@@ -141,13 +91,6 @@ ONCE = {
 
 FLAGS = ("allow_worse", "fresh")
 """Fields that are no part of a question: how an answer to it is made."""
-
-_FRESH = {
-    "type": "boolean",
-    "default": False,
-    "description": "Answer with noise of its own, at the full price of the share, in place of sharpening "
-    "the last answer.",
-}
 
 
 def query_parameters(*, plan: bool) -> list[dict[str, Any]]:
@@ -160,10 +103,10 @@ def query_parameters(*, plan: bool) -> list[dict[str, Any]]:
         name: schema for name, schema in _FIELDS.items() if plan or name != "statistic"
     }
     if plan:
-        fields["fresh"] = _FRESH
+        fields["fresh"] = _schema(FRESH)
     fields |= {
         name: {"type": "string", "minLength": 1, "description": description}
-        for name, description in (PARAMETERS | SHAPE_PARAMETERS).items()
+        for name, description in (PARAMETERS | _OWN).items()
     }
     return [
         {
@@ -181,7 +124,7 @@ def request_body() -> dict[str, Any]:
     """The question as an OpenAPI request body."""
     parameters: dict[str, dict[str, Any]] = {
         name: {"type": ["string", "number"], "description": description}
-        for name, description in (PARAMETERS | SHAPE_PARAMETERS).items()
+        for name, description in (PARAMETERS | _OWN).items()
     }
     parameters["edges"] |= {"type": ["string", "number", "array"], "items": {"type": "number"}}
     schema = {
@@ -204,13 +147,8 @@ def request_body() -> dict[str, Any]:
                 "additionalProperties": False,
                 "description": "The estimator's own parameters.",
             },
-            "allow_worse": {
-                "type": "boolean",
-                "default": False,
-                "description": "Answer also where most people cannot pay any more, or the interval will be "
-                "much wider than that of the best answer so far, or all that the number can be.",
-            },
-            "fresh": _FRESH,
+            "allow_worse": _schema(ALLOW_WORSE),
+            "fresh": _schema(FRESH),
         },
         "additionalProperties": False,
     }
@@ -235,7 +173,7 @@ def read_question(
         InvalidRequest: names every offending field.
     """
     own = [one.name for estimator in ESTIMATORS.values() for one in estimator.parameters]
-    parameter_names = dict.fromkeys((*own, *SHAPE_PARAMETERS))
+    parameter_names = dict.fromkeys((*own, *_OWN))
     given = {} if statistic is None else {"statistic": statistic}
     fields: dict[str, object] = {**given}
     errors: list[FieldError] = []
@@ -272,11 +210,11 @@ def read_question(
             errors.append(FieldError(name, f"must be a string or a number{instead}"))
         elif not value:
             errors.append(FieldError(name, "must not be empty"))
-        elif name == "statistic" and value not in (*READ, *SHAPES):
-            errors.append(FieldError(name, f"must be one of {', '.join((*READ, *SHAPES))}"))
-        elif name in _NUMBERS:
+        elif name == "statistic" and value not in STATISTICS:
+            errors.append(FieldError(name, f"must be one of {', '.join(STATISTICS)}"))
+        elif name in _FIELDS and (parse := _PARSERS.get(FIELDS[name].kind)):
             try:
-                known[name] = _NUMBERS[name](value)
+                known[name] = parse(value)
             except InvalidValue as refusal:
                 errors.append(FieldError(name, str(refusal)))
         elif name in _FIELDS:

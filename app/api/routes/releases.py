@@ -9,10 +9,10 @@ from app.api.access import allow
 from app.api.routing import CONFLICTS, OPEN_QUERY, StrictRoute
 from app.core.errors import NotFound
 from app.core.principal import Role
+from app.core.question import STATISTICS
 from app.core.release import StoredRelease
-from app.services.shapes.shape_questions import SHAPES
 from app.services.shapes.shown import shown_off
-from app.services.statistics.reading import READ, Reading
+from app.services.statistics.reading import Reading
 from app.services.work import run
 from app.web import documents_out, idempotency, question_params
 from app.web.documents.lists import Limit, PageOut, UuidCursor
@@ -82,8 +82,8 @@ async def current_statistic(request: ApiRequest, study: StudyPath, statistic: St
     off the answer by labels.
     """
     found = await request.study(study)
-    if statistic not in (*READ, *SHAPES):
-        raise NotFound(f"There is no such statistic; there are {', '.join((*READ, *SHAPES))}.")
+    if statistic not in STATISTICS:
+        raise NotFound(f"There is no such statistic; there are {', '.join(STATISTICS)}.")
     ask = question_params.read_question(question_params.query_of(request), statistic=statistic)
     reading = Reading.of(found.definition, ask)
     services, asker = request.api.services, request.principal.token_id

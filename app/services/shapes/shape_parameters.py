@@ -3,37 +3,16 @@
 from collections.abc import Mapping
 from fractions import Fraction
 
+from app.core import question
 from app.core.epsilon import MICRO
 from app.core.errors import InvalidRequest
 from app.core.grid import GRID_SIZE, NotANumber, parse_decimal
+from app.core.question import DEFAULT_BINS, DIGITS, MOST_BINS
 from app.core.study import StudyDefinition
-from app.services.statistics.questions import RANGE
 
 PART = "range_part"
 PAIR = "measures"
-DEFAULT_PART = MICRO * 15 // 100
-
-MOST_BINS = 100
-DEFAULT_BINS = 10
-CELLS = MOST_CELLS = 1000
-_DIGITS = 6
-
-PARAMETERS: dict[str, str] = {
-    "edges": "Histogram and distribution: where bins begin and end, ascending, with commas between; what "
-    "they leave of the range are bins of their own.",
-    "bins": f"Histogram and distribution: the number of equal bins over the range, 2 to {MOST_BINS}; "
-    f"{DEFAULT_BINS} if neither it nor edges are given.",
-    "q": "Quantile: which part of the people lies at or below it, above 0 and below 1, at most "
-    f"{_DIGITS} decimals.",
-    "candidates": "Quantile, median and describe: of no effect on answers any more, which are not bound to "
-    f"steps of the range; another number is another question. 10 to {MOST_CELLS}; {CELLS} if not given.",
-    RANGE: "Mean: declared, the study's range (the default), or found: a part of the price finds the range "
-    "that holds the values, and the answer is the mean of the values moved into it.",
-    PAIR: "Covariance: two of the study's measures, both numbers, with a comma between.",
-    PART: "Mean with range=found: the part of the price that finds the range, above 0 and below 1, at most "
-    f"{_DIGITS} decimals; {DEFAULT_PART / MICRO} if not given.",
-}
-"""Parameters of these statistics, with what they mean."""
+DEFAULT_PART = int(question.DEFAULT_PART * MICRO)
 
 
 def read_bins(
@@ -85,13 +64,13 @@ def read_rank(name: str, parameters: Mapping[str, str]) -> Fraction:
     """A number between 0 and 1."""
     if name not in parameters:
         raise InvalidRequest.field(name, "is needed for a quantile")
-    reason = f"must be a number above 0 and below 1 with at most {_DIGITS} decimals"
+    reason = f"must be a number above 0 and below 1 with at most {DIGITS} decimals"
     try:
         mantissa, exponent = parse_decimal(parameters[name])
     except NotANumber:
         raise InvalidRequest.field(name, reason) from None
     rank = mantissa * Fraction(10) ** exponent
-    if not 0 < rank < 1 or (rank * 10**_DIGITS).denominator != 1:
+    if not 0 < rank < 1 or (rank * 10**DIGITS).denominator != 1:
         raise InvalidRequest.field(name, reason)
     return rank
 

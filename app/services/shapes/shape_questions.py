@@ -8,15 +8,15 @@ from uuid import UUID
 from app.core.epsilon import MICRO, share_of
 from app.core.errors import FieldError, InvalidRequest
 from app.core.grid import GRID_SIZE
+from app.core.question import CELLS, MOST_CELLS
+from app.core.question import STATISTICS as ASKABLE
 from app.core.release import Asked
 from app.core.study import NO_SIZE, NOT_OF_CHOICES, Relation, StudyDefinition
 from app.core.study import assumption as of_mean
 from app.estimators.found_range import FoundRange, ladder
 from app.estimators.registry import AUTO
 from app.services.shapes.shape_parameters import (
-    CELLS,
     DEFAULT_PART,
-    MOST_CELLS,
     PAIR,
     PART,
     read_bins,
@@ -288,18 +288,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         errors.append(FieldError("tilt", "does not apply to a count: values have no place in it"))
     if not secret and ask.expected_size is not None:
         errors.append(FieldError("expected_size", NO_SIZE))
-    known = {
-        HISTOGRAM: ("edges", "bins"),
-        DISTRIBUTION: ("edges", "bins"),
-        QUANTILE: ("q", "candidates"),
-        MEDIAN: ("candidates",),
-        MEAN: (RANGE, PART),
-        DESCRIBE: ("candidates",),
-        SHARES: (),
-        COUNT: (),
-        COVARIANCE: (PAIR,),
-    }
-    own = () if vectors else known[ask.statistic]
+    own = () if vectors else ASKABLE[ask.statistic].own
     those = f"it has {', '.join(own)}" if own else "it has none"
     errors += [
         FieldError(name, f"not a parameter of {of}; {those}") for name in parameters if name not in own

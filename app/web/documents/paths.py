@@ -4,8 +4,7 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
-from app.services.shapes.shape_questions import SHAPES
-from app.services.statistics.reading import READ
+from app.core.question import STATISTICS
 from app.web.patterns import SLUG_PATTERN
 
 StudyPath = Annotated[str, Path(description="Slug of the study.", examples=["commute-minutes"])]
@@ -24,8 +23,8 @@ SubjectPath = Annotated[
 StatisticPath = Annotated[
     str,
     Path(
-        description="What to estimate: " + ", ".join((*READ, *SHAPES)) + ".",
-        json_schema_extra={"enum": [*READ, *SHAPES]},
+        description="What to estimate: " + ", ".join(STATISTICS) + ".",
+        json_schema_extra={"enum": [*STATISTICS]},
         examples=["mean"],
     ),
 ]
