@@ -153,7 +153,8 @@ docs: setup ## regenerate the reference pages that are made from the code, and b
 
 screenshots: export DITHER_TEST_BROWSER = required
 screenshots: setup-browser setup ## take the pictures of the dashboard in docs/screenshots again
-	SCREENSHOTS=1 $(BIN)/python -m pytest tests/system/test_dashboard.py
+	SCREENSHOTS=1 $(BIN)/python -m pytest tests/system/test_dashboard.py \
+	  tests/system/test_importing.py tests/system/test_walk.py
 
 check-migrations: ## that no migration of a tagged release was edited
 	$(BIN)/python3 -m tools.migrations

@@ -1,6 +1,6 @@
 """What the SDK takes, and what it says of itself: records, what became of them, and the device's ledger."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -68,6 +68,9 @@ class BatchResult:
     created: int
     unchanged: int
     refused: int
+
+    def __iter__(self) -> Iterator[RecordResult]:
+        return iter(self.results)
 
     @property
     def refusals(self) -> tuple[tuple[int, RecordResult], ...]:

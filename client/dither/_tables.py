@@ -47,6 +47,15 @@ class Drawn(NamedTuple):
     together: tuple[float, float] | None = None
     to_whole: float | None = None
 
+    def in_words(self, statistic: str) -> str:
+        """It and its interval, of this statistic."""
+        if self.interval is None:
+            return f"{self.value:.4g}"
+        lower, upper = self.interval
+        if statistic in _SPREADS:
+            return spread_in_words(self.value, lower, upper)
+        return f"{self.value:.4g} ({lower:.4g} to {upper:.4g})"
+
 
 class Document(Protocol):
     """What the service sent: an answer, a study, a budget, a token, a session."""
@@ -88,6 +97,12 @@ class Plotted(Shown):
     """An answer that can be drawn, too."""
 
     __slots__ = ()
+
+    def __str__(self) -> str:
+        """Its estimates and intervals in a line."""
+        name, drawn = self._drawn()
+        said = "; ".join(f"{one.label} {one.in_words(name)}" for one in drawn).removeprefix("all ")
+        return f"{name} of {self.raw.get('study')}: {said}" if said else repr(self)
 
     def _drawn(self) -> tuple[str, list[Drawn]]:
         """What the estimates are, and each of them."""

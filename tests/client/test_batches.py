@@ -75,6 +75,7 @@ def test_refused_records_do_not_sink_the_others(client: Any, service: FakeServic
         ("refused", "invalid_request"),
     ]
     assert (load.created, load.unchanged, load.refused) == (2, 1, 5)
+    assert [*load] == [*load.results]
     assert [(row, [(bad.field, bad.reason) for bad in found.errors]) for row, found in load.refusals] == [
         (2, [("value", "lies outside the study's range, 0 to 120")]),
         (3, [("epsilon", "too little left")]),

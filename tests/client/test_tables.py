@@ -365,3 +365,15 @@ def test_a_spread_that_noise_hides_is_at_most_its_upper_end() -> None:
         shown = build(Release, shared | document)
         assert shown._repr_html_().count("at most 3497") == times, document
     assert rows_of({"statistic": "sd"} | hidden)[0]["estimate"] == 0
+
+
+def test_an_answer_is_printed_as_a_sentence() -> None:
+    assert str(release()) == "mean of commute: 32.5 (30 to 35)"
+    labels = build(Release, MEAN | {"groups": GROUPS})
+    assert str(labels).startswith("mean of commute: 32.5 (30 to 35); ")
+    assert len(str(labels).split("; ")) == 1 + len(GROUPS)
+    hidden = {"statistic": "sd", "estimate": 0, "interval": interval(0, 3497)}
+    assert str(build(Release, MEAN | hidden)) == "sd of commute: at most 3497"
+    # What has no estimates is shown as it is.
+    clusters = build(Release, {**MEAN, "statistic": "kmeans", "estimate": None})
+    assert str(clusters) == repr(clusters)

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -165,3 +166,41 @@ async def test_tokens_are_found_with_who_made_them(admin: Browser, service: Serv
         assert tokens_of(admin.page) == found, query
     await admin.get("/dashboard/tokens?search=sleep")
     assert re.search(r"beta analyse sleep \S+ \S+ Zeta never", text_of(admin.page))
+
+
+async def test_releases_are_listed_by_what_was_asked(analyst: Browser, service: Service):
+    study = await service.study(attributes={"region": ["north", "south"]})
+    for number in range(40):
+        document = {"subject": f"p{number}", "value": number, "epsilon": 10, "trust": "central"}
+        document["attributes"] = {"region": "north" if number % 2 else "south"}
+        await service.call("POST", f"/v1/studies/{study}/contributions", "contribute", json=document)
+    questions: tuple[dict[str, Any], ...] = (
+        {},
+        {"by": "region"},
+        {"statistic": "quantile", "q": 0.9, "where": "region:north"},
+    )
+    for question in questions:
+        body = {"share": 0.1, "allow_worse": True, **question}
+        asked = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json=body)
+        assert asked.status_code == 201, asked.text
+    await analyst.get(f"/dashboard/studies/{study}")
+    table = analyst.page.partition("Releases, newest first")[2].partition("</table>")[0]
+    rows = re.findall(r'<th scope="row"><a [^>]*>([^<]*)</a>', table)
+    assert rows == ["quantile 0.9, region north", "mean, by region", "mean"]
+
+
+async def test_an_empty_study_says_how_people_get_in(admin: Browser, analyst: Browser, service: Service):
+    study = await service.study()
+    for browser, words in ((admin, "by a link or from a file"), (analyst, "an admin of this service")):
+        await browser.get(f"/dashboard/studies/{study}")
+        assert words in text_of(browser.page)
+    await service.call("POST", f"/v1/studies/{study}/close", "admin")
+    await analyst.get(f"/dashboard/studies/{study}")
+    assert "People get in" not in text_of(analyst.page)
+
+
+async def test_a_token_is_limited_to_studies_of_a_list(admin: Browser, service: Service):
+    study = await service.study(title="How long?")
+    await admin.get("/dashboard/tokens")
+    offered = admin.page.partition('<datalist id="l-studies">')[2].partition("</datalist>")[0]
+    assert f'<option value="{study}">How long?</option>' in offered

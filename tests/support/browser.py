@@ -1,5 +1,6 @@
 """A real browser, headless, and pages for it to open."""
 
+import io
 import os
 import shutil
 import threading
@@ -10,7 +11,15 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from PIL import Image
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.support.live import ROOT
+
+SCREENSHOTS = ROOT / "docs" / "screenshots"
+
+WANTED = os.environ.get("SCREENSHOTS") == "1"
+"""Whether `make screenshots` runs the tests, to renew the pictures."""
 
 FLAGS = (
     "--headless",
@@ -45,6 +54,15 @@ def chromium() -> Iterator[Browser]:
             yield browser
         finally:
             browser.close()
+
+
+def keep(page: Page, name: str) -> None:
+    """Keep a picture of a page, where pictures are wanted."""
+    if WANTED:
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        picture = Image.open(io.BytesIO(page.screenshot(full_page=True)))
+        few = picture.convert("RGB").quantize(96, dither=Image.Dither.NONE)
+        few.save(SCREENSHOTS / f"{name}.png", optimize=True)
 
 
 class _Quiet(SimpleHTTPRequestHandler):

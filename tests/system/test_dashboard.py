@@ -3,8 +3,6 @@
 `make screenshots` runs it too, and keeps pictures of every page in docs/screenshots.
 """
 
-import io
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.support.browser import chromium, need
+from tests.support.browser import WANTED, chromium, keep, need
 from tests.support.databases import Server
 from tests.support.live import ROOT, LiveService, live_service
 from tests.support.sample_studies import COMMUTE, PLACES, RENT, SLEEP, fill
@@ -23,8 +20,6 @@ from tests.support.sample_studies import COMMUTE, PLACES, RENT, SLEEP, fill
 pytestmark = pytest.mark.system
 
 AXE = ROOT / "client" / "js" / "node_modules" / "axe-core" / "axe.min.js"
-SCREENSHOTS = ROOT / "docs" / "screenshots"
-WANTED = os.environ.get("SCREENSHOTS") == "1"
 
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
@@ -106,11 +101,7 @@ class Visit:
 
     def keep(self, name: str) -> None:
         """Keep a picture of the page, where pictures are wanted."""
-        if WANTED:
-            SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-            picture = Image.open(io.BytesIO(self.page.screenshot(full_page=True)))
-            few = picture.convert("RGB").quantize(96, dither=Image.Dither.NONE)
-            few.save(SCREENSHOTS / f"{name}.png", optimize=True)
+        keep(self.page, name)
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.conftest import LiveServer
 from tests.dashboard.test_importing import GERMAN, LUNCH
+from tests.support.browser import keep
 from tests.support.live import LiveService
 from tests.system.test_take import browser, fits_and_is_accessible
 
@@ -57,6 +58,7 @@ def test_a_german_file_takes_one_dry_run_and_one_confirmation(
         assert people(service, study) == 0
         if scripts:
             # Enter in a field checks again, and imports nothing.
+            keep(page, "import-desktop-light")
             page.get_by_text("Read it otherwise").click()
             fits_and_is_accessible(page)
             page.get_by_label("Epsilon of rows that give none").press("Enter")

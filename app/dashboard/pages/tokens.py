@@ -117,6 +117,7 @@ async def show(
             for line in page.items
         ],
         periods=PERIODS,
+        studies=(await services.studies.page(ROWS, None, request.principal)).items,
         next_cursor=page.next_cursor,
         refusal=refusal,
         made=made,
