@@ -27,7 +27,7 @@ HAS_NODE := command -v node >/dev/null && command -v npm >/dev/null
 # hundreds of processes must not compile the same ones again and again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-browser setup-model lock sdk format check golden test test-quick test-js test-model test-slow test-statistical coverage demo serve migrate peers bench bench-scale docs screenshots check-migrations audit-dependencies release clean
+.PHONY: help setup setup-browser setup-model lock sdk format check golden test test-quick test-js test-model test-storms test-slow test-statistical coverage demo serve migrate peers bench bench-scale docs screenshots check-migrations audit-dependencies release clean
 .DEFAULT_GOAL := help
 
 help: ## list the commands
@@ -115,6 +115,9 @@ test-js: setup-browser ## the tests of the browser client that need no browser
 
 test-model: setup setup-model ## the model of the ledger: its promises, planted faults and traces, with numbers
 	PYTHONHASHSEED=0 $(BIN)/python -m pytest -m "not slow" tests/model $(PYTEST_ARGS)
+
+test-storms: setup ## storms by seed and the search for what explains them; STORM=7 replays the storm of a seed
+	PYTHONHASHSEED=0 $(BIN)/python -m $(if $(STORM),tests.storms $(STORM),pytest tests/storms -k "not many" $(PYTEST_ARGS))
 
 golden: setup ## renew the files in tests/golden after a change of what the API answers
 	GOLDEN=renew $(BIN)/python -m pytest tests/golden

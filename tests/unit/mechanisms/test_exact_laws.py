@@ -39,6 +39,30 @@ def laplace(p, z):
 
 
 @pytest.mark.parametrize("base", FEW)
+@pytest.mark.parametrize(("numerator", "denominator"), [(1, 1), (1, 3), (2, 3), (3, 2)])
+def test_a_geometric_draw_has_its_law(monkeypatch, base, numerator, denominator):
+    """`base` stands for e^(-1 / denominator); degrees are below 16."""
+    outcomes: dict[int, Fraction] = {}
+    for u, v in product(range(denominator), range(12 // denominator)):
+        coins: list[tuple[int, int]] = []
+
+        def coin(above, below, _, coins=coins, v=v):
+            coins.append((above, below))
+            return len(coins) <= 1 + v
+
+        monkeypatch.setattr(exact, "below", lambda bound, _, u=u: u)
+        monkeypatch.setattr(exact, "_bernoulli_exp_unit", coin)
+        drawn = exact.geometric(numerator, denominator, bits=lambda _: 0)
+        # One coin keeps u, the others count v, the last of them against one more.
+        assert coins == [(u, denominator), *[(1, 1)] * (v + 1)]
+        kept = base**u / sum(base**place for place in range(denominator))
+        chance = kept * (1 - base**denominator) * base ** (denominator * v)
+        outcomes[drawn] = outcomes.get(drawn, 0) + chance
+    for k in range(12 // numerator - 1):
+        assert outcomes[k] == (1 - base**numerator) * base ** (numerator * k)
+
+
+@pytest.mark.parametrize("base", FEW)
 @pytest.mark.parametrize("rate", [1, 2])
 def test_a_laplace_draw_has_its_law(monkeypatch, base, rate):
     """A geometric number and a sign, once more for a negative zero."""
