@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from app.core.errors import ServiceError
-from app.services.shapes.shape_drafts import said
 from app.services.shapes.shape_planned import priced
 from app.services.shapes.shape_request import Made, ShapeRequest, Situation
 from app.services.shapes.shape_sums import Scanning
@@ -12,6 +11,9 @@ from app.services.statistics.drafting import PlannedEstimator
 from app.services.statistics.drafts import Said
 from app.services.statistics.reading import Reading
 from app.store.database import Run
+
+VERSION = 5
+"""Grows whenever the distribution of answers changes."""
 
 
 class Shapes(Answering[ShapeRequest, Situation]):
@@ -26,6 +28,23 @@ class Shapes(Answering[ShapeRequest, Situation]):
         return priced(request, now, reading)
 
     async def _said(self, run: Run, request: ShapeRequest, now: Situation, made: Made) -> Said:
-        reported = made.crowd.reported()
-        scans = Scanning(run=run, observer=self._observer, request=request, used=made.used, reported=reported)
-        return said(request, made, await made.answered(scans))
+        question, crowd = request.question, made.crowd
+        used, reported = made.used, crowd.reported()
+        answered = await made.answered(
+            Scanning(run=run, observer=self._observer, request=request, used=used, reported=reported)
+        )
+        return Said(
+            estimator=question.estimator,
+            version=VERSION,
+            parameters=question.asked(),
+            numbers={"predicted_error": made.predicted_error, **answered.body},
+            people=crowd.people,
+            left_out=crowd.why_left_out,
+            width=made.interval_width,
+            most=made.most,
+            most_in_all=made.most_in_all,
+            noise=answered.noise,
+            charges=answered.charges,
+            used=used,
+            taken=answered.taken,
+        )
