@@ -133,6 +133,8 @@ ANSWERS: Mapping[str, Model] = {
         lacks={"parameters": "None"},
         types=SPREADS | {"groups": "tuple[LabelAnswer, ...]"},
     ),
+    "SeriesAnswer": _model("WaveOut"),
+    "Series": _model("SeriesOut", raw=True),
     "ExpectedRange": _model("ExpectedRangeOut"),
     "ExpectedValues": _model("ExpectedValuesOut"),
     "PlannedEstimator": _model(

@@ -7,12 +7,13 @@ from functools import wraps
 from typing import Annotated, Any
 
 import typer
-from dither import Client, Release
+from dither import Client, Release, Series
 
 from app.cli.answers import interval_text, show_release
 from app.cli.common import AsJson, console, moment, print_json, print_table, usage_error
 from app.cli.http import DEFAULT_URL, StudyName, Token, Url, number, service
 from app.cli.service_commands import Command, asks_service, option, with_options
+from app.cli.tree import COMMANDS
 from app.core.question import ALLOW_WORSE, FIELDS, FRESH, STATISTICS, Field, Kind
 from app.web.documents.release import about, error_of
 
@@ -162,6 +163,38 @@ def _answer(statistic: str) -> Command:
 
 ANSWERS: Mapping[str, Command] = {statistic: _answer(statistic) for statistic in STATISTICS}
 """A command for every statistic."""
+
+
+def _show_series(found: Series) -> None:
+    rows = [
+        {
+            "study": one.study,
+            "made": moment(one.created_at),
+            "estimate": one.estimate,
+            "interval": interval_text(one.interval),
+            "release": one.release,
+        }
+        for one in found.answers
+    ]
+    print_table(rows, {name: name for name in rows[0]})
+    console.print(f"{found.statistic}: {found.in_words}", highlight=False, markup=False)
+
+
+def _of_series(statistic: str) -> Command:
+    """The command that reads a statistic off a series."""
+
+    @_asks(["where", "measure"])
+    @asks_service(_show_series)
+    def read(client: Client, study: StudyName, question: dict[str, Any]) -> Series:
+        found: Series = getattr(client, statistic)(study, **question)
+        return found
+
+    read.__doc__ = COMMANDS[statistic].summary
+    return read
+
+
+change = _of_series("change")
+trend = _of_series("trend")
 
 
 @_asks(list(OPTIONS))

@@ -22,6 +22,8 @@ EXAMPLES: Mapping[str, str] = {
     "count": "count commute --where region:north",
     "covariance": "covariance household income age",
     "describe": "describe commute",
+    "change": "change mood-2",
+    "trend": "trend mood-2",
     "release": "release commute --share 0.1 --key 2030-01",
     "releases": "releases commute",
     "contribute": "contribute commute people.xlsx --trust central --epsilon 1",

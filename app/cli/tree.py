@@ -48,6 +48,14 @@ COMMANDS = {
         "Show what stands, and what more would give and cost. Nothing is spent.",
     ),
     **{name: Command("ask:ANSWERS", one.summary) for name, one in STATISTICS.items()},
+    "change": Command(
+        "ask:change",
+        "Show how the mean changed since the last study of the series; it reads what is published, free.",
+    ),
+    "trend": Command(
+        "ask:trend",
+        "Show the slope of the means of a series of studies, up to this one; free, as a change.",
+    ),
     "release": Command(
         "ask:release",
         "Sharpen an answer: a larger share charges the difference; see `dither plan` and `dither mean`.",

@@ -10,10 +10,12 @@ from types import UnionType
 from typing import Any, get_args
 from uuid import UUID
 
-from app.core.errors import NotFound
+from app.core.errors import InvalidRequest, NotFound
 from app.core.figures import StudySummary
 from app.core.principal import Principal
+from app.core.release import StoredRelease
 from app.core.study import Study, StudyState
+from app.estimators.interface import NotApplicable
 from app.services import Services
 from app.services.admin.figures import DRY_PERCENT, NEAR_PERCENT
 from app.services.paging import Page
@@ -34,8 +36,12 @@ from app.web.documents.figures import (
 from app.web.documents.ledger import LedgerLineOut, TrailLineOut
 from app.web.documents.lists import PageOut
 from app.web.documents.plan import PlanOut
+from app.web.documents.series import SeriesOut, check_asked
 from app.web.documents.study_out import StudyOut
 from app.web.documents.types import WireOut
+
+MOST_WAVES = 500
+"""How many studies of a series are read at most, the newest ones."""
 
 EXPORT_ROWS = 1000
 """Charges that an export reads at a time."""
@@ -135,6 +141,41 @@ async def plan(services: Services, study: Study, ask: Ask, *, fresh: bool = Fals
         planned = replace(planned, estimators=(), newcomers=None, refusal=None)
     state = study.state if ended else None
     return await run(PlanOut.of, planned, reading, study.definition, ended=state)
+
+
+async def series(
+    services: Services, principal: Principal, study: Study, statistic: str, ask: Ask
+) -> SeriesOut:
+    """What the published means of a study and those before it in its series say together; nothing is spent.
+
+    Raises:
+        InvalidRequest: the question is not admissible for this study.
+        NotApplicable: it is in no series, or there are too few answers.
+    """
+    asked = check_asked(statistic, ask)
+    name = study.definition.series
+    if name is None:
+        raise NotApplicable(f"This study is in no series, and a {statistic} is one of a series.")
+    # Refused for what this study has no answer to; others of the series are left out for that.
+    Reading.of(study.definition, asked)
+    await services.releases.published(study, asked)
+    waves: list[Study] = []
+    cursor: str | None = None
+    while True:
+        page = await services.studies.page(EXPORT_ROWS, cursor, principal, name)
+        waves += page.items
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    order = sorted(waves, key=lambda one: (one.created_at, one.id))
+    before = [one for one in order if (one.created_at, one.id) <= (study.created_at, study.id)][-MOST_WAVES:]
+    found: list[tuple[Study, StoredRelease | None]] = []
+    for one in before:
+        try:
+            found.append((one, await services.releases.published(one, asked)))
+        except InvalidRequest:
+            found.append((one, None))
+    return await run(SeriesOut.of_waves, statistic, study, asked, found)
 
 
 async def ledger_releases(

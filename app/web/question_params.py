@@ -210,7 +210,7 @@ def read_question(
             errors.append(FieldError(name, f"must be a string or a number{instead}"))
         elif not value:
             errors.append(FieldError(name, "must not be empty"))
-        elif name == "statistic" and value not in STATISTICS:
+        elif name == "statistic" and statistic is None and value not in STATISTICS:
             errors.append(FieldError(name, f"must be one of {', '.join(STATISTICS)}"))
         elif name in _FIELDS and (parse := _PARSERS.get(FIELDS[name].kind)):
             try:

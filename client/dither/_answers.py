@@ -182,7 +182,6 @@ class LabelAnswer:
         drawn_to_whole: The estimate drawn to that for all people, by as much as its error is more than the
             scatter of all labels: better for most small labels, if labels differ at random. None with fewer
             than three labels that have an answer; None of all but the mean.
-        error: What intervals of this label with others are made of; None as `drawn_to_whole`.
         together: The same where labels are secret: for two labels, and for all.
     """
 
@@ -242,6 +241,8 @@ class Release(Plotted):
         anytime: As `interval`, which it holds, for all steps of the question at once: in 95 of 100 questions
             none of these is wrong, however often one looks and whatever one stops for. None of answers with
             noise of their own, of variances, and of what is read off several labels.
+        error: What both intervals of a mean are made of. None of former releases, and where the number of
+            people is secret.
         assumption: What both intervals assume of the people, by the question's tilt.
         relation: What the guarantee compares.
         share: The part of each epsilon that the question has used in all; of an answer with noise of its own,
@@ -310,6 +311,7 @@ class Release(Plotted):
     interval: Interval | None = None
     population_interval: Interval | None = None
     anytime: Interval | None = None
+    error: Mapping[str, object] | None = None
     assumption: str | None = None
     relation: str | None = None
     share: float | None = None
@@ -349,6 +351,55 @@ class Release(Plotted):
     sums: tuple[tuple[float, ...], ...] | None = None
     count_error: float | None = None
     sum_error: float | None = None
+    raw: Mapping[str, object] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesAnswer:
+    """The published mean of one study of a series.
+
+    Attributes:
+        created_at: When the study was made, by which the series is in order.
+    """
+
+    study: str
+    created_at: datetime
+    release: str
+    estimate: float
+    interval: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """A change, or a trend, off what is published: it costs nothing.
+
+    Attributes:
+        study: The study that was asked about: the last one of those that are read.
+        since: Of a change: the study before it; None of a trend.
+        estimate: Of a change the mean of this study less that of the one before, in the data's unit; of a
+            trend the slope of the line through all means by least squares, in that unit per study.
+        interval: For the people of these studies, who may be the same ones. Of means that say their interval
+            alone, as where the number of people is secret, its level is lower: .9 for two of them.
+        population_interval: For the populations that they were drawn from; None where too many bounds could
+            fail.
+        answers: The means that it is read off, in the order of the series.
+        without_answer: Studies of the series without a published answer to the question: they are left out.
+    """
+
+    statistic: str
+    of: str
+    series: str
+    study: str
+    since: str | None = None
+    measure: str | None = None
+    where: Mapping[str, str] | None = None
+    estimate: float
+    standard_error: float
+    interval: Interval
+    population_interval: Interval | None = None
+    answers: tuple[SeriesAnswer, ...]
+    without_answer: tuple[str, ...]
+    in_words: str
     raw: Mapping[str, object] = field(repr=False, compare=False)
 
 

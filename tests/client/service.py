@@ -190,6 +190,8 @@ class FakeService:
                 return self._plan()
             case ["GET", "statistics", "mean" | "sum" | "variance" | "sd"]:
                 return self._mean(study, dict(request.url.params))
+            case ["GET", "statistics", "change" | "trend" as statistic]:
+                return httpx.Response(200, json=_series(study["slug"], statistic))
             case ["GET", "statistics", "difference"]:
                 asked = dict(request.url.params)
                 assert asked.pop("of") == "mean"
@@ -528,3 +530,24 @@ def _stored(status: int, slug: str, sent: dict[str, Any]) -> httpx.Response:
     epsilon = float(sent["epsilon"]) if "epsilon" in sent else None
     document = {"study": slug, "subject": sent["subject"], "trust": sent["trust"], "epsilon": epsilon}
     return httpx.Response(status, json={**document, "epsilon_used_at_most": epsilon})
+
+
+def _series(study: str, statistic: str) -> dict[str, Any]:
+    """A change or a trend of two studies."""
+    interval = {"level": 0.95, "lower": 0.05, "upper": 0.57, "coverage": "exact"}
+    answer = {"created_at": "2030-01-31T12:00:00Z", "release": "r1", "estimate": 6.1, "interval": interval}
+    since = "mood-1" if statistic == "change" else None
+    return {
+        "statistic": statistic,
+        "of": "mean",
+        "series": "mood",
+        "study": study,
+        "since": since,
+        "estimate": 0.31,
+        "standard_error": 0.1,
+        "interval": interval,
+        "population_interval": interval,
+        "answers": [{"study": one, **answer} for one in ("mood-1", study)],
+        "without_answer": [],
+        "in_words": "0.31 (0.05 to 0.57) since mood-1 (95% interval)",
+    }

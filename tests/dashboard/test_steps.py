@@ -187,3 +187,24 @@ async def test_a_page_asks_until_an_interval_is_small_enough_and_says_what_can_b
     asked = {"key": str(KEYS.findall(analyst.page)[0]), "until": "0.0001"}
     refused = await analyst.post(f"{path}/releases", asked)
     assert refused.status_code == 409
+
+
+async def test_a_page_shows_the_change_and_the_trend_of_its_series(
+    analyst: Browser, service: Service
+) -> None:
+    studies = [await service.study(slug=f"mood-{number}", series="mood") for number in (1, 2)]
+    for study in studies:
+        await service.crowd(study, 200)
+    await analyst.get(f"/dashboard/studies/{studies[1]}")
+    assert "The series mood" not in text_of(analyst.page)
+    for study in studies:
+        await ask(service, study, share=0.5)
+    await analyst.get(f"/dashboard/studies/{studies[1]}")
+    said = text_of(analyst.page)
+    for statistic in ("change", "trend"):
+        read = await service.call("GET", f"/v1/studies/{studies[1]}/statistics/{statistic}", "analyse")
+        assert read.json()["in_words"] in said
+    assert 'aria-label="The means of the series with their 95 % intervals"' in analyst.page
+    assert "The series mood" in said
+    await analyst.get(f"/dashboard/studies/{studies[0]}")
+    assert "The series mood" not in text_of(analyst.page), "nothing came before the first one"

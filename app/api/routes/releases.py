@@ -27,6 +27,7 @@ from app.web.documents.release import (
     with_charges,
     with_field,
 )
+from app.web.documents.series import SERIES, SeriesOut
 from app.web.documents.shape import Shape
 from app.web.request import JSON, ApiRequest, uuid_of
 from app.web.tables import RESPONSES, answered
@@ -59,7 +60,7 @@ async def answer_plan(request: ApiRequest, study: str) -> Response:
 
 @router.get(
     "/studies/{study}/statistics/{statistic}",
-    responses={200: {"model": CurrentReleaseOut | Shape, "content": RESPONSES}},
+    responses={200: {"model": CurrentReleaseOut | Shape | SeriesOut, "content": RESPONSES}},
     openapi_extra={
         CONFLICTS: True,
         OPEN_QUERY: True,
@@ -79,12 +80,17 @@ async def current_statistic(request: ApiRequest, study: StudyPath, statistic: St
     and the distribution function share one, and so do a median and the quantile 0.5. Shares are
     for studies of choices, which have no other statistic. A mean over a range that
     is found first (`range=found`) has one of its own. A difference, and a mean that is standardized, are read
-    off the answer by labels.
+    off the answer by labels. A change and a trend are read off the published means of this study and those
+    before it in its series, and cost nothing.
     """
     found = await request.study(study)
-    if statistic not in STATISTICS:
-        raise NotFound(f"There is no such statistic; there are {', '.join(STATISTICS)}.")
+    if statistic not in (*STATISTICS, *SERIES):
+        raise NotFound(f"There is no such statistic; there are {', '.join((*STATISTICS, *SERIES))}.")
     ask = question_params.read_question(question_params.query_of(request), statistic=statistic)
+    if statistic in SERIES:
+        async with request.work():
+            read = await documents_out.series(request.api.services, request.principal, found, statistic, ask)
+        return Response(read.model_dump_json(), media_type=JSON)
     reading = Reading.of(found.definition, ask)
     services, asker = request.api.services, request.principal.token_id
     async with request.work():

@@ -19,6 +19,7 @@ from app.dashboard.questions import QUESTION, completed, fields_of, statistics
 from app.dashboard.rendering import render, status_of
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, ANALYST, BOTH, PageRoute, redirect
+from app.estimators.interface import NotApplicable
 from app.services.paging import Page
 from app.services.replies import Idempotency
 from app.services.shapes.shape_questions import COORDINATES, SHARES, of_shape
@@ -32,6 +33,7 @@ from app.web.documents.lists import is_slug, is_uuid
 from app.web.documents.plan import PlanOut
 from app.web.documents.publication import PublicationOut
 from app.web.documents.release import ReleaseOut, error_of
+from app.web.documents.series import SERIES, SeriesOut, WaveOut
 from app.web.documents.session import session_document
 from app.web.documents.shape import (
     HistogramReleaseOut,
@@ -223,6 +225,7 @@ async def page(
     taken = await following(services.figures.summaries((slug,))) if request.is_admin else None
     stands = None if plan is None or plan.stands is None else address_of(plan.stands.release, fields)
     saturation = None if point is None else epsilon_to_json(point)
+    changed, trend = [await _of_series(request, study, one, fields) for one in SERIES]
     return render(
         request,
         "study.html",
@@ -260,6 +263,13 @@ async def page(
         current_plots=shape_plots.drawn(current),
         steps=sharpened,
         steps_plot=steps.plot(sharpened, plan if statistic == MEAN and "standardize" not in fields else None),
+        changed=changed,
+        trend=trend,
+        series_plot=plots.estimates(
+            "The means of the series with their 95 % intervals",
+            [_estimate(one) for one in trend.answers] if trend else (),
+            y="mean",
+        ),
         has_sd=any(one.sd for one in means),
         next_cursor=released.next_cursor,
         releases_plot=plots.estimates(
@@ -273,10 +283,28 @@ async def page(
     )
 
 
+async def _of_series(
+    request: PageRequest, study: Study, statistic: str, fields: Mapping[str, str]
+) -> SeriesOut | None:
+    """A change or a trend of its series, where there is one."""
+    if study.definition.series is None:
+        return None
+    ask = Ask(measure=_measure_of(study, fields))
+    try:
+        return await documents_out.series(request.api.services, request.principal, study, statistic, ask)
+    except (InvalidRequest, NotApplicable):
+        return None
+
+
+def _measure_of(study: Study, fields: Mapping[str, str]) -> str:
+    """The measure that was asked about, else the first one; empty in a study of one value."""
+    named = study.definition.measures.named
+    return fields["measure"] if fields.get("measure") in named else next(iter(named), "")
+
+
 async def _current(request: PageRequest, study: Study, fields: Mapping[str, str]) -> Published | None:
     """What GET reads for nothing: the mean, or the shares of choices; None before the first answer."""
-    named = study.definition.measures.named
-    measure = fields["measure"] if fields.get("measure") in named else next(iter(named), "")
+    measure = _measure_of(study, fields)
     statistic = SHARES if study.definition.of_measure(measure).choices else MEAN
     ask = Reading.of(study.definition, Ask(statistic=statistic, measure=measure)).ask
     release = await request.api.services.answering(study, ask).standing(study, ask)
@@ -316,7 +344,7 @@ def _largest(study: Study, saturation: float | None) -> float:
     return most if saturation is None else min(most, max(3 * saturation, most / 1000))
 
 
-def _estimate(release: ReleaseOut) -> plots.Estimate:
+def _estimate(release: ReleaseOut | WaveOut) -> plots.Estimate:
     interval = release.interval
     return plots.Estimate(
         at=release.created_at,

@@ -136,6 +136,15 @@ class Answering(ABC, Generic[Asked, Now]):
         # The free request that was found, and no second look that might have to pay.
         return await self._persisted(found, started)
 
+    async def published(self, study: Study, ask: Ask) -> StoredRelease | None:
+        """The best answer to a question that is published; makes nothing, not even what would be free.
+
+        Raises:
+            InvalidRequest: the question is not admissible for this study.
+        """
+        request: Asked = self.request_of(study, ask, asker=None)
+        return await self._database.run_tx("release.known", lambda c: request.standing(c, any_share=True))
+
     async def release(
         self,
         study: Study,

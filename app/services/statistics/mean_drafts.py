@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any, Protocol
 
 from app.core.errors import BudgetExhausted
+from app.core.plain import plain
 from app.core.study import StudyDefinition
 from app.estimators.interface import Conclusion, Estimator, Plan, Question
 from app.services.statistics import planned_errors, planning
@@ -70,6 +71,7 @@ def said_of(
             "interval": asdict(conclusion.interval),
             "population_interval": asdict(conclusion.population_interval),
             **({} if conclusion.anytime is None else {"anytime": asdict(conclusion.anytime)}),
+            **({} if conclusion.error is None else {"error": plain(conclusion.error)}),
         },
         details=conclusion.details,
         finished=finished,

@@ -38,6 +38,8 @@ def read_off(body: bytes, reading: Reading, study: StudyDefinition) -> bytes:
             ends = _ends(document, study)
             groups = [group | {"simultaneous": _simultaneous(group, len(groups), ends)} for group in groups]
         document["groups"] = [_of_group(group, reading.statistic) for group in groups]
+    if reading.statistic != MEAN or reading.weights:
+        document.pop("error", None)
     if reading.weights or reading.statistic not in (MEAN, SUM):
         # A variance has no such interval, and those of labels do not hold together.
         document.pop("anytime", None)

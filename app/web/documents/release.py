@@ -208,6 +208,11 @@ class ReleaseOut(AnswerOut):
         "questions none of these is wrong, however often one looks and whatever one stops for. Left out of "
         "answers with noise of their own, of variances, and of what is read off several labels.",
     )
+    error: KnownErrorOut | None = Field(
+        None,
+        description="What both intervals of a mean are made of. Left out of former releases, and where the "
+        "number of people is secret.",
+    )
     assumption: str | None = Field(
         None,
         description="What both intervals assume of the people, by the question's tilt.",

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 
-from dither._answers import Plan, Release
+from dither._answers import Plan, Release, Series
 from dither._async.base import AsyncBase
 from dither._calls import (
     Labels,
@@ -319,6 +319,34 @@ class AsyncAnalyst(AsyncBase):
             [22.0, 31.0, 40.0]
         """
         return await self._statistic(study, "describe", parameters, where)
+
+    async def change(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Series:
+        """The mean of a study less that of the one before it in its series, off what is published.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> print((await analyst.change("commute")).in_words)
+            0.31 (0.05 to 0.57) since mood-1 (95% interval)
+        """
+        return await self._series(study, "change", parameters, where)
+
+    async def trend(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Series:
+        """The slope, per study, of the line through the means of a series up to this study.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> print((await analyst.trend("commute")).estimate)
+            0.31
+        """
+        return await self._series(study, "trend", parameters, where)
+
+    async def _series(
+        self, study: str, statistic: str, parameters: Mapping[str, Parameter], where: Where | None
+    ) -> Series:
+        path = f"{study_path(study)}/statistics/{statistic}"
+        return await self._run(self._calls.read(Series, path, {**of_whom(where), **parameters}))
 
     async def _statistic(
         self,

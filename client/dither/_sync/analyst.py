@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from dither._answers import Plan, Release
+from dither._answers import Plan, Release, Series
 from dither._calls import (
     Labels,
     Shares,
@@ -318,6 +318,34 @@ class Analyst(Base):
             [22.0, 31.0, 40.0]
         """
         return self._statistic(study, "describe", parameters, where)
+
+    def change(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Series:
+        """The mean of a study less that of the one before it in its series, off what is published.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> print((analyst.change("commute")).in_words)
+            0.31 (0.05 to 0.57) since mood-1 (95% interval)
+        """
+        return self._series(study, "change", parameters, where)
+
+    def trend(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Series:
+        """The slope, per study, of the line through the means of a series up to this study.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> print((analyst.trend("commute")).estimate)
+            0.31
+        """
+        return self._series(study, "trend", parameters, where)
+
+    def _series(
+        self, study: str, statistic: str, parameters: Mapping[str, Parameter], where: Where | None
+    ) -> Series:
+        path = f"{study_path(study)}/statistics/{statistic}"
+        return self._run(self._calls.read(Series, path, {**of_whom(where), **parameters}))
 
     def _statistic(
         self,
