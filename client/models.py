@@ -109,8 +109,8 @@ ANSWERS: Mapping[str, Model] = {
     "Statistic": _model("StatisticOut"),
     "Spread": _model("StatisticOut", "Statistic", "InWords", meaning="A variance or a standard deviation."),
     "Count": _model("CountOut"),
-    "Quartile": _model("QuartileOut"),
-    "Coordinate": _model("CoordinateOut", types=SPREADS),
+    "Quartile": _model("QuartileOut", like="Statistic"),
+    "Coordinate": _model("CoordinateOut", types=SPREADS, like="Statistic"),
     "FoundRange": _model("FoundRangeOut"),
     "SearchesPart": _model("SearchesOut"),
     "Bin": _model("ShareOfBinOut"),
@@ -220,8 +220,8 @@ DOCUMENTS: Mapping[str, Model] = {
 """Studies, budgets, tokens, links and sessions."""
 
 MODULES: Mapping[str, tuple[str, Mapping[str, Model]]] = {
-    "_answers.py": ("What the SDK gives back of answers and plans.", ANSWERS),
-    "_documents.py": ("What the SDK gives back of studies, budgets, sessions, tokens and links.", DOCUMENTS),
+    "_answers.py": ("Answers and plans.", ANSWERS),
+    "_documents.py": ("Studies, budgets, sessions, tokens and links.", DOCUMENTS),
 }
 MODELS = ANSWERS | DOCUMENTS
 
@@ -357,7 +357,7 @@ def _docstring(text: str, like: str, explained: Sequence[Field]) -> list[str]:
     for part in rest:
         lines += ["", *_wrapped(part, "    ", "    ")]
     if like:
-        lines += ["", f"    What is not explained here is as in a `{like}`."]
+        lines += ["", f"    Other fields are as in `{like}`."]
     if explained:
         lines += ["", "    Attributes:"]
     for one in explained:

@@ -1,5 +1,5 @@
 # Made by client/models.py from the OpenAPI document. Do not edit.
-"""What the SDK gives back of answers and plans."""
+"""Answers and plans."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -64,9 +64,7 @@ class Count:
 class Quartile:
     """The value with a part `q` of the people at or below it.
 
-    Attributes:
-        interval: As of a quantile, for this one alone.
-        population_interval: As of a quantile, for this one alone.
+    Other fields are as in `Statistic`.
     """
 
     q: float
@@ -79,13 +77,9 @@ class Quartile:
 class Coordinate:
     """A coordinate of the mean, or of what was asked in its place, with its accuracy.
 
+    Other fields are as in `Statistic`.
+
     Attributes:
-        estimate: In the data's unit; squared of a variance. One whose `interval` begins at 0 is hidden by
-            noise: it is at most the other end, and the estimate says little.
-        standard_error: Standard deviation of its noise, to first order.
-        predicted_error: Root mean square error that the plan predicted; None of former releases.
-        interval: For the dataset: the people who contributed.
-        population_interval: For the population that they were drawn from.
         coordinate: Which one, from 0 on.
         simultaneous: For the dataset; those of all coordinates hold together. For mean and sum, where the
             number of people is public.
@@ -171,7 +165,7 @@ class ChoiceShare:
 class LabelAnswer:
     """The answer for one label.
 
-    What is not explained here is as in a `Release`.
+    Other fields are as in `Release`.
 
     Attributes:
         outside_at_most: With `range="found"`: the part of these people that lies outside at most; as that of

@@ -1,5 +1,5 @@
 # Made by client/models.py from the OpenAPI document. Do not edit.
-"""What the SDK gives back of studies, budgets, sessions, tokens and links."""
+"""Studies, budgets, sessions, tokens and links."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

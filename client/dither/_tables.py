@@ -181,16 +181,12 @@ class InWords:
 
     @property
     def in_words(self) -> str:
-        """The estimate and its interval; "at most 3497" where the interval begins at 0: noise hides it.
-
-        >>> client.mean("commute").sd.in_words
-        '20.2 (15.9 to 24.1)'
-        """
+        """The estimate and its interval; "at most 3497" where the interval begins at 0: noise hides it."""
         return spread_in_words(self.estimate, self.interval.lower, self.interval.upper)
 
 
 def spread_in_words(estimate: float, lower: float, upper: float) -> str:
-    """A variance or a standard deviation in words: "at most" the upper end where the lower one is 0.
+    """The same, of an estimate and the ends of its interval.
 
     >>> spread_in_words(1200.0, 0.0, 3497.0)
     'at most 3497'
