@@ -316,7 +316,7 @@ test("a measure of several coordinates is sent as an array, and never reported",
 test("a device reports as many measures as its epsilon has room for, once, and no value", async () => {
   const { client, posts, ledger } = connect(takesAll(HOUSEHOLD));
   const seen = new Set();
-  for (let number = 0; number < 60; number += 1) {
+  for (let number = 0; number < 120; number += 1) {
     const one = { subject: `p${number}`, value: ANSWERS, epsilon: number % 2 ? 5 : 1, trust: "local" };
     const stored = await client.contribute("commute", one);
     await client.contribute("commute", one);
@@ -329,9 +329,9 @@ test("a device reports as many measures as its epsilon has room for, once, and n
     seen.add(names.join());
     assert.equal(await client.given(one.subject), String(one.epsilon));
   }
-  // Each of six sets is missed with a probability of (2/3)^30 = 5e-6.
+  // Each of six sets is missed with a probability of (2/3)^60 = 3e-11.
   assert.equal(seen.size, 6);
-  assert.equal(ledger.memory.contributions.length, 60);
+  assert.equal(ledger.memory.contributions.length, 120);
   await client.withdraw("commute", "ada");
   const again = { ...ADA, subject: "p0", value: ANSWERS, epsilon: 2 };
   await assert.rejects(client.contribute("commute", again), refusal("already_contributed"));
