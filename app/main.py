@@ -34,6 +34,7 @@ from app.store.migrate import head_revision, require_head, unsafe_words, upgrade
 from app.web.metrics import Metrics
 from app.web.oidc import Grant, Provider, Verifier
 from app.web.rate import RateLimit
+from app.web.schedules import Asker
 from app.web.sign_in import SignIn
 from app.web.state import Api, Limits, State
 from app.web.tracing import OpenTelemetry, Tracing, TracingNotInstalled, require_telemetry
@@ -193,6 +194,7 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
             patience=settings.work_patience_seconds,
         )
         stack.callback(work.close)
+        await stack.enter_async_context(Asker(services, work).asking())
 
         verifier = sign_in = None
         if (provider := _provider(settings)) is not None:

@@ -34,6 +34,7 @@ RULES: Mapping[str, str] = {
 LITERALS: Mapping[str, str] = {
     "Depth": "Depth",
     "EventType": "EventType",
+    "Every": "Every",
     "InvitationKind": "InvitationKind",
     "InvitationState": "InvitationState",
     "Mode": "Mode",
@@ -204,6 +205,7 @@ DOCUMENTS: Mapping[str, Model] = {
     "NewInvitation": _model("InvitationMadeOut", raw=True),
     "Webhook": _model("WebhookOut", raw=True),
     "NewWebhook": _model("NewWebhookOut", "Webhook"),
+    "Schedule": _model("ScheduleOut", raw=True, exact="share until quota"),
     "Publication": _model("PublicationOut", raw=True),
     "Bounds": _model("BoundsOut"),
     "Session": _model(

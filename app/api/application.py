@@ -15,6 +15,7 @@ from app.api.routes import (
     ledger,
     publications,
     releases,
+    schedules,
     sessions,
     studies,
     subjects,
@@ -26,7 +27,7 @@ from app.web.limits_middleware import DEFAULT_TIMEOUT_SECONDS, LimitsMiddleware
 from app.web.metrics import Metrics
 
 _MODULES = (
-    *(contributions, batches, studies, invitations, releases, publications, sessions),
+    *(contributions, batches, studies, invitations, releases, publications, schedules, sessions),
     *(subjects, tokens, webhooks, ledger, figures, health),
 )
 ROUTERS = tuple(module.router for module in _MODULES)

@@ -63,7 +63,7 @@ def _options(statistic: str) -> Sequence[str]:
     return [*own, "parameter"] if "estimator" in own else own
 
 
-def _asks(names: Sequence[str], arguments: Mapping[str, Any] | None = None) -> Callable[[Command], Command]:
+def asks(names: Sequence[str], arguments: Mapping[str, Any] | None = None) -> Callable[[Command], Command]:
     """Give a command the options of a question; it gets what they ask as `question`.
 
     Typer reads the signature, so the options stand there in place of `question`.
@@ -91,7 +91,7 @@ def _asks(names: Sequence[str], arguments: Mapping[str, Any] | None = None) -> C
     return decorate
 
 
-@_asks([name for name in OPTIONS if name != "simultaneous"])
+@asks([name for name in OPTIONS if name != "simultaneous"])
 def plan(
     study: StudyName,
     question: dict[str, Any],
@@ -151,7 +151,7 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
 def _answer(statistic: str) -> Command:
     """The command that shows the answer for a statistic."""
 
-    @_asks(_options(statistic), ARGUMENTS.get(statistic))
+    @asks(_options(statistic), ARGUMENTS.get(statistic))
     @asks_service(show_release, saves=True)
     def read(client: Client, study: StudyName, question: dict[str, Any]) -> Release:
         found: Release = getattr(client, statistic)(study, **question)
@@ -183,7 +183,7 @@ def _show_series(found: Series) -> None:
 def _of_series(statistic: str) -> Command:
     """The command that reads a statistic off a series."""
 
-    @_asks(["where", "measure"])
+    @asks(["where", "measure"])
     @asks_service(_show_series)
     def read(client: Client, study: StudyName, question: dict[str, Any]) -> Series:
         found: Series = getattr(client, statistic)(study, **question)
@@ -197,7 +197,7 @@ change = _of_series("change")
 trend = _of_series("trend")
 
 
-@_asks(list(OPTIONS))
+@asks(list(OPTIONS))
 @asks_service(show_release, saves=True)
 def release(
     client: Client,

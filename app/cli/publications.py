@@ -53,7 +53,8 @@ def _show_all(found: Sequence[Publication]) -> None:
     print_table(rows, columns)
 
 
-def _in_utc(when: datetime | None) -> datetime | None:
+def in_utc(when: datetime | None) -> datetime | None:
+    """A time as an option has it, in UTC."""
     return None if when is None else when.replace(tzinfo=UTC)
 
 
@@ -73,7 +74,7 @@ def publish(
     The page needs no login and no script, and has the same as CSV and as JSON, which `dither verify` checks.
     """
     return client.publish(
-        study, releases, title=title, slug=slug, expires_at=_in_utc(expires_at), frames=frames
+        study, releases, title=title, slug=slug, expires_at=in_utc(expires_at), frames=frames
     )
 
 
@@ -96,7 +97,7 @@ def change_publication(
     frames: Frames = None,
 ) -> Publication:
     """Put something else at the address of a publication. What is not given is no more."""
-    until = _in_utc(expires_at)
+    until = in_utc(expires_at)
     return client.publish(
         study, releases, title=title, slug=slug, replace=True, expires_at=until, frames=frames
     )

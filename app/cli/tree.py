@@ -96,6 +96,7 @@ COMMANDS = {
     "study": Command("studies:studies", "Create, list, show, close and end studies."),
     "invite": Command("invitations:invitations", "Let people answer a study by a link, without an app."),
     "webhook": Command("webhooks:webhooks", "Have addresses told what happens: answers, ends of studies."),
+    "schedule": Command("schedules:schedules", "Have questions asked every day, week or month."),
     "publish": Command("publications:publications", "Let everyone read answers, in a file that is signed."),
     "verify": Command(
         "verifying:verify_file",

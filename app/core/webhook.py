@@ -22,6 +22,9 @@ class EventType(StrEnum):
     STUDY_CLOSED = "study_closed"
     """A study was closed, archived or retired."""
 
+    SCHEDULE_REFUSED = "schedule_refused"
+    """A question that is asked by a schedule was refused; no one was charged."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:

@@ -17,6 +17,7 @@ from app.dashboard.pages import (
     published,
     publishing,
     release,
+    scheduling,
     sessions,
     sign_in,
     size,
@@ -26,7 +27,7 @@ from app.dashboard.pages import (
     trail,
 )
 
-_STUDIES = (studies, collecting, importing, publishing, release, new_study, size, sessions)
+_STUDIES = (studies, collecting, importing, publishing, scheduling, release, new_study, size, sessions)
 _STAFF = (login, sign_in, overview, *_STUDIES, budgets, ledger, tokens, trail)
 ROUTES = tuple(
     route for page in (front, explorer, *_STAFF, person, take, published, assets) for route in page.ROUTES

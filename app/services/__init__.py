@@ -13,6 +13,7 @@ from app.services.admin.invitations import Invitations
 from app.services.admin.ledger import Ledger
 from app.services.admin.logins import Logins
 from app.services.admin.publications import Publications
+from app.services.admin.schedules import Schedules
 from app.services.admin.studies import Studies
 from app.services.admin.tokens import Tokens
 from app.services.admin.webhooks import Webhooks
@@ -61,6 +62,7 @@ class Services:
     invitations: Invitations
     webhooks: Webhooks
     publications: Publications
+    schedules: Schedules
     figures: Figures
     replies: Replies
 
@@ -121,6 +123,7 @@ class Services:
             invitations=Invitations(database, clock, subject_key, contributions),
             webhooks=Webhooks(database, clock, subject_key),
             publications=Publications(database, clock, subject_key),
+            schedules=Schedules(database, clock),
             figures=Figures(database, clock, allowance.delta),
             replies=replies,
         )

@@ -173,6 +173,28 @@ event = Table(
     Index("ix_event_webhook_id", "webhook_id"),
 )
 
+schedule = Table(
+    "schedule",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("study_id", Integer, ForeignKey("study.id"), nullable=False),
+    Column("token_id", Uuid, ForeignKey("token.id"), nullable=False, comment="its own, which has its quota"),
+    Column("question", Text, nullable=False, comment="JSON, as it was given"),
+    Column("every", Text, nullable=False, comment="day, week or month"),
+    Column("starts_at", DateTime(timezone=True), nullable=False),
+    Column("share", Integer, nullable=False, comment="of each time [parts per million]"),
+    Column("until", Integer, comment="share in all; NULL: newcomers only"),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("due_at", DateTime(timezone=True), comment="the next time; NULL: ended"),
+    Column("claimed_until", DateTime(timezone=True), comment="a process asks it"),
+    Column("answered", Integer, nullable=False, server_default="0", comment="times"),
+    Column("asked_at", DateTime(timezone=True), comment="the last time"),
+    Column("release_id", Uuid, ForeignKey("release.id"), comment="the last answer"),
+    Column("refusal", Text, comment="code of the last time; NULL: answered"),
+    Index("ix_schedule_study_id", "study_id"),
+    Index("ix_schedule_due_at", "due_at"),
+)
+
 publication = Table(
     "publication",
     metadata,

@@ -335,6 +335,11 @@ def release_path(release: str) -> str:
     return f"/v1/releases/{_segment('release', release)}"
 
 
+def schedule_path(study: str, schedule: str) -> str:
+    """Address of a schedule."""
+    return f"{study_path(study)}/schedules/{_segment('schedule', schedule)}"
+
+
 def webhook_path(webhook: str) -> str:
     """Address of a webhook."""
     return f"/v1/admin/webhooks/{_segment('webhook', webhook)}"

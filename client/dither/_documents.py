@@ -12,8 +12,11 @@ from dither._tables import Shown
 Depth = Literal["lower_alpha", "unknown_alpha"]
 """What the number of rounds is derived from."""
 
-EventType = Literal["released", "budget_low", "session_closed", "study_closed"]
+EventType = Literal["released", "budget_low", "session_closed", "study_closed", "schedule_refused"]
 """What a webhook can learn."""
+
+Every = Literal["day", "week", "month"]
+"""How often a question is asked."""
 
 InvitationKind = Literal["open", "single"]
 """For whom a link is."""
@@ -401,6 +404,39 @@ class NewWebhook(Webhook):
     """
 
     secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """A schedule.
+
+    Attributes:
+        share: What it takes of each epsilon every time.
+        token_id: The token whose quota this is, and who asks in the ledger. No one bears it.
+        due_at: When it is asked next; None: it has ended.
+        answered: How many times it was answered.
+        asked_at: When it was asked last.
+        release: Its last answer.
+        refusal: Code of what it was refused for the last time; None: it was answered.
+    """
+
+    id: str
+    study: str
+    question: Mapping[str, object]
+    every: str
+    starts_at: datetime
+    share: Decimal
+    newcomers: bool
+    until: Decimal | None = None
+    quota: Decimal
+    token_id: str
+    created_at: datetime
+    due_at: datetime | None = None
+    answered: int
+    asked_at: datetime | None = None
+    release: str | None = None
+    refusal: str | None = None
+    raw: Mapping[str, object] = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

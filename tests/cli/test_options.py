@@ -12,15 +12,18 @@ from click import Command
 from dither import AsyncClient, Client, _documents
 from pydantic import BaseModel
 
+from app.cli.ask import OPTIONS
 from app.cli.http import range_end
 from app.cli.tree import build
 from app.core.invitation import InvitationKind
 from app.core.principal import Role
+from app.core.schedule import Every
 from app.core.session import SessionProtocol
 from app.core.study import Relation, Trust
 from app.core.webhook import EventType
 from app.sessions.search import Depth, Mode, Threshold
 from app.web.documents.budget import LifetimeIn, RaiseIn
+from app.web.documents.schedule import ScheduleIn
 from app.web.documents.session_in import SessionIn
 from app.web.documents.study import StudyIn
 from app.web.documents.study_change import ArchiveIn, StudyEditIn
@@ -32,6 +35,7 @@ CALLS: dict[str, tuple[type[BaseModel], str, dict[str, str]]] = {
     "archive_study": (ArchiveIn, "study archive", {}),
     "create_session": (SessionIn, "session create", {"centre": "centres"}),
     "create_token": (TokenIn, "token create", {"study": "studies"}),
+    "create_schedule": (ScheduleIn, "schedule create", {}),
     "rotate_token": (RotateIn, "token rotate", {"grace": "grace_seconds"}),
     "set_quota": (QuotaIn, "token limit", {"period": "period_seconds"}),
     "raise_budgets": (RaiseIn, "budget raise", {}),
@@ -44,8 +48,8 @@ ADDRESSES = {"study", "subject", "token", "key"}
 
 NOT_FIELDS = {"url", "token", "token_id", "as_json", "help", "lift", "edit"}
 
-NOT_OFFERED = {"create_session": {"clusters"}}
-"""clusters: the command counts the centres."""
+NOT_OFFERED = {"create_session": {"clusters"}, "create_schedule": {"question"}}
+"""clusters: the command counts the centres; question: it has the options of one."""
 
 
 def fields(model: type[BaseModel], prefix: str = "") -> dict[str, Any]:
@@ -81,7 +85,8 @@ def test_the_command_has_an_option_for_every_field_with_the_same_default(method:
     wanted = fields(model)
     options = {renamed.get(str(option.name), str(option.name)): option for option in command(path).params}
     assert set(options) >= set(wanted) - NOT_OFFERED.get(method, set())
-    assert set(options) - set(wanted) <= ADDRESSES | NOT_FIELDS
+    of_question = set(OPTIONS) if "question" in wanted else set()
+    assert set(options) - set(wanted) <= ADDRESSES | NOT_FIELDS | of_question
     for name, option in options.items():
         default = option.default
         if name in wanted and default is not None and default != [] and not option.required:
@@ -95,6 +100,7 @@ def test_the_command_has_an_option_for_every_field_with_the_same_default(method:
         (_documents.Relation, Relation),
         (_documents.InvitationKind, InvitationKind),
         (_documents.EventType, EventType),
+        (_documents.Every, Every),
         (_documents.Trust, Trust),
         (_documents.Protocol, SessionProtocol),
         (_documents.Mode, Mode),

@@ -120,6 +120,7 @@ class FakeService:
     invitations: dict[str, dict[str, Any]] = field(default_factory=dict)
     webhooks: dict[str, dict[str, Any]] = field(default_factory=dict)
     publications: dict[str, dict[str, Any]] = field(default_factory=dict)
+    schedules: dict[str, dict[str, Any]] = field(default_factory=dict)
     sessions: FakeSessions = field(default_factory=FakeSessions)
 
     @property
@@ -210,6 +211,14 @@ class FakeService:
                 if method == "DELETE":
                     found |= {"state": "revoked", "revoked_at": "2030-02-01T12:00:00Z"}
                 return httpx.Response(204) if method == "DELETE" else httpx.Response(200, json=found)
+            case ["POST", "schedules"]:
+                return self._schedule(study["slug"], _read(request.content))
+            case ["GET", "schedules"]:
+                return _page(list(self.schedules.values()), dict(request.url.params))
+            case ["DELETE", "schedules", schedule]:
+                return httpx.Response(204 if self.schedules.pop(schedule, None) else 404)
+            case ["GET", "schedules", schedule]:
+                return httpx.Response(200, json=self.schedules[schedule])
             case [_, "publications", *_]:
                 return self._published(study["slug"], request, parts[-1])
             case ["GET", "sessions"]:
@@ -239,6 +248,29 @@ class FakeService:
         }
         urls = [f"https://dither.example/take/{identity}-{place}" for place in range(number)]
         return httpx.Response(201, json={"id": identity, "urls": urls})
+
+    def _schedule(self, study: str, sent: dict[str, Any]) -> httpx.Response:
+        identity = f"s{len(self.schedules) + 1}"
+        at = sent.get("starts_at", "2030-01-01T12:00:00Z")
+        self.schedules[identity] = {
+            "id": identity,
+            "study": study,
+            "question": {name: str(value) for name, value in sent["question"].items()},
+            "every": sent["every"],
+            "starts_at": at,
+            "share": 0.1,
+            "newcomers": sent["newcomers"],
+            "until": None if sent.get("until") is None else float(sent["until"]),
+            "quota": float(sent["quota"]),
+            "token_id": "t1",
+            "created_at": "2030-01-01T12:00:00Z",
+            "due_at": at,
+            "answered": 0,
+            "asked_at": None,
+            "release": None,
+            "refusal": None,
+        }
+        return httpx.Response(201, json=self.schedules[identity])
 
     def _published(self, study: str, request: httpx.Request, slug: str) -> httpx.Response:
         now = "2030-01-01T12:00:00Z"

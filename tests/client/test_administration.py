@@ -1,5 +1,6 @@
 """What admins ask of a service: what is sent, what comes back, and what is never sent twice."""
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -36,6 +37,7 @@ REPEATED: dict[str, Callable[[Any], Any]] = {
     "budgets": lambda client: list(client.budgets()),
     "invitations": lambda client: list(client.invitations("commute")),
     "webhooks": lambda client: list(client.webhooks()),
+    "schedules": lambda client: list(client.schedules("commute")),
     "publications": lambda client: list(client.publications("commute")),
 }
 
@@ -233,6 +235,27 @@ def test_an_id_that_is_no_text_is_refused(client: Any, service: FakeService, oth
 def test_a_subject_may_be_any_text(client: Any, service: FakeService) -> None:
     client.set_budget("a/b c%", epsilon=1, reason="asked")
     assert service.log[-1].url.raw_path == b"/v1/admin/subjects/a%2Fb%20c%25/budget"
+
+
+def test_a_question_is_scheduled_and_that_deleted(client: Any, service: FakeService) -> None:
+    first = datetime(2031, 1, 1, tzinfo=UTC)
+    question = {"statistic": "mean", "share": Decimal("0.1")}
+    made = client.create_schedule("commute", question, every="week", quota="0.5", until=0.5, starts_at=first)
+    assert json.loads(service.log[-1].content) == {
+        "question": {"statistic": "mean", "share": 0.1},
+        "every": "week",
+        "quota": 0.5,
+        "newcomers": False,
+        "until": 0.5,
+        "starts_at": "2031-01-01T00:00:00+00:00",
+    }
+    assert (made.due_at, made.quota, made.newcomers) == (first, Decimal("0.5"), False)
+    assert client.find_schedule("commute", made.id) == made
+    assert [one.id for one in client.schedules("commute")] == [made.id]
+    client.delete_schedule("commute", made.id)
+    assert list(client.schedules("commute")) == []
+    with pytest.raises(InvalidRequest, match="schedule must be part of an address"):
+        client.delete_schedule("commute", "")
 
 
 def test_answers_are_published_changed_and_withdrawn(client: Any, service: FakeService) -> None:

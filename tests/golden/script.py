@@ -162,6 +162,7 @@ async def run(service: Service) -> dict[str, list[Exchange]]:
     await _invitations(record)
     await _webhooks(record)
     await _publications(record)
+    await _schedules(record)
     return record.files
 
 
@@ -524,6 +525,24 @@ async def _webhooks(record: Recorder) -> None:
     await record("webhooks", "GET", f"{path}/{made}", "admin")
     await record("webhooks", "DELETE", f"{path}/{made}", "admin")
     await record("webhooks", "GET", f"{path}/{made}", "admin")
+
+
+async def _schedules(record: Recorder) -> None:
+    path = "/v1/studies/regions/schedules"
+    wish = {
+        "question": {"statistic": "mean", "estimator": "uniform", "share": 0.01},
+        "every": "month",
+        "starts_at": "2100-01-31T09:00:00Z",
+        "quota": 1,
+    }
+    made = (await record("schedules", "POST", path, "admin", json={**wish, "newcomers": True})).json()["id"]
+    await record("schedules", "POST", path, "admin", json={**wish, "until": 0.5, "question": {}})
+    await record("schedules", "POST", path, "admin", json={**wish, "newcomers": True, "until": 0.5})
+    await record("schedules", "POST", path, "admin", json={**wish, "question": {"share": 2, "fresh": True}})
+    await record("schedules", "GET", path, "analyse", by="every")
+    await record("schedules", "GET", f"{path}/{made}", "analyse")
+    await record("schedules", "DELETE", f"{path}/{made}", "admin")
+    await record("schedules", "GET", f"{path}/{made}", "analyse")
 
 
 async def _invitations(record: Recorder) -> None:

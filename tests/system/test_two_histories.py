@@ -104,6 +104,7 @@ class History:
     releases: list[str] = field(default_factory=list)
     session: str = ""
     invitation: str = ""
+    schedule: str = ""
     codes: list[str] = field(default_factory=list)
     receipt: str = ""
     seen: list[Seen] = field(default_factory=list)
@@ -139,6 +140,10 @@ class History:
         path, wish = f"/v1/studies/{NUMBERS}/invitations", {"kind": "single", "count": 2}
         made = (await self.service.call("POST", path, "admin", json=wish)).json()
         self.invitation = made["id"]
+        times = {"every": "day", "until": 1, "quota": 1, "starts_at": "2100-01-01T09:00:00Z"}
+        path = f"/v1/studies/{NUMBERS}/schedules"
+        scheduled = await self.service.call("POST", path, "admin", json={"question": {}, **times})
+        self.schedule = scheduled.json()["id"]
         self.codes = [url.rpartition("/")[2] for url in made["urls"]]
         form = {"value": str(OWN), "epsilon": "1", "trust": "central", "key": "a form"}
         sent = await self.send(f"/take/{self.codes[0]}", form)
@@ -228,6 +233,7 @@ class History:
             "subject": ("bob", "p1"),
             "token": (NO_TOKEN,),
             "webhook": (NO_TOKEN,),
+            "schedule": (self.schedule, NO_TOKEN),
             "invitation": (self.invitation,),
             "code": self.codes,
             "link": ("none",),

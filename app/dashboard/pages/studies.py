@@ -33,6 +33,7 @@ from app.web.documents.lists import is_slug, is_uuid
 from app.web.documents.plan import PlanOut
 from app.web.documents.publication import PublicationOut
 from app.web.documents.release import ReleaseOut, error_of
+from app.web.documents.schedule import ScheduleOut
 from app.web.documents.series import SERIES, SeriesOut, WaveOut
 from app.web.documents.session import session_document
 from app.web.documents.shape import (
@@ -48,6 +49,7 @@ ROWS = 50
 SESSIONS = 10
 INVITATIONS = 100
 PUBLICATIONS = 100
+SCHEDULES = 100
 INSIST: Mapping[type[ServiceError], str] = {
     NoGain: "it is worse than the best one so far",
     SaysNothing: "it will say nothing",
@@ -184,6 +186,12 @@ async def _publications(request: PageRequest, study: Study) -> list[PublicationO
     return [PublicationOut.of(one, publications.state(one), request.known_url) for one in found.items]
 
 
+async def _schedules(request: PageRequest, study: Study) -> list[ScheduleOut]:
+    """What of it is asked by itself."""
+    found = await request.api.services.schedules.page(study, SCHEDULES, None)
+    return [ScheduleOut.of(one) for one in found.items]
+
+
 async def page(
     request: PageRequest,
     fields: Mapping[str, str],
@@ -192,8 +200,9 @@ async def page(
     changing: ServiceError | None = None,
     inviting: ServiceError | None = None,
     publishing: ServiceError | None = None,
+    scheduling: ServiceError | None = None,
 ) -> Response:
-    """The page of a study, with why a question was refused, a change, a link or a publication."""
+    """The page of a study, with why something was refused: a question, a change, a link and so on."""
     services = request.api.services
     study = await request.study(request.path_params["study"], fresh=True)
     slug = study.definition.slug
@@ -229,10 +238,12 @@ async def page(
     return render(
         request,
         "study.html",
-        status=status_of(refusal or changing or inviting or publishing),
+        status=status_of(refusal or changing or inviting or publishing or scheduling),
         inviting=inviting,
         publishing=publishing,
         publications=await _publications(request, study),
+        scheduling=scheduling,
+        schedules=await _schedules(request, study),
         invitations=await _invitations(request, study),
         changing=changing,
         change=request.fields,

@@ -39,6 +39,9 @@ MAX_BOUND = Decimal(10) ** 15
 MAX_SIZE = 10**12
 """The largest expected size."""
 
+MOST_SHARES = 1000
+"""Of all answers of a schedule together: twenty years of whole epsilons, one a week."""
+
 MAX_LIFETIME = 10**9
 """The largest lifetime epsilon."""
 
@@ -170,6 +173,15 @@ def parse_share(text: str) -> int:
     return _not_lost(int(number * MICRO))
 
 
+def parse_shares(text: str) -> int:
+    """Shares of several answers together as parts per million, rounded down.
+
+    Raises:
+        InvalidValue: not an admissible sum of them.
+    """
+    return _not_lost(int(decimal_in(text, 0, MOST_SHARES) * MICRO))
+
+
 def _not_lost(millionths: int) -> int:
     if millionths == 0:
         raise InvalidValue("must be at least 0.000001")
@@ -284,6 +296,13 @@ Share = Annotated[
     schema(type="number", minimum=0.000001, maximum=1, examples=[0.1]),
 ]
 """A part of an epsilon, in parts per million from here on."""
+
+Shares = Annotated[
+    int,
+    json_number(parse_shares),
+    schema(type="number", minimum=0.000001, maximum=MOST_SHARES, examples=[1]),
+]
+"""Parts of an epsilon that several answers take together, in parts per million from here on."""
 
 Tilt = Annotated[int, json_number(parse_tilt), schema(type="number", minimum=0, maximum=1, examples=[0.1])]
 """A part of the range, in parts per million from here on."""

@@ -13,6 +13,7 @@ from dither._calls import (
     key_or_new,
     moment_text,
     quoted,
+    schedule_path,
     study_path,
     token_path,
     webhook_path,
@@ -21,6 +22,7 @@ from dither._documents import (
     Account,
     Budget,
     EventType,
+    Every,
     Invitation,
     InvitationKind,
     NewInvitation,
@@ -30,6 +32,7 @@ from dither._documents import (
     Raise,
     Relation,
     Role,
+    Schedule,
     Study,
     Token,
     TokenUsage,
@@ -38,6 +41,7 @@ from dither._documents import (
 )
 from dither._errors import InvalidRequest
 from dither._orders import subject_text
+from dither._wire import Parameter
 from dither.device.numbers import Numeric
 
 
@@ -371,7 +375,8 @@ class AsyncAdmin(AsyncBase):
 
         Args:
             url: Where events are sent by POST: https://.
-            events: Which ones: "released", "budget_low", "session_closed", "study_closed".
+            events: Which ones: "released", "budget_low", "session_closed", "study_closed",
+                "schedule_refused".
 
         Examples:
             >>> made = await admin.create_webhook("https://bot.example/dither", events=["released"])
@@ -417,6 +422,60 @@ class AsyncAdmin(AsyncBase):
             >>> await admin.delete_webhook(made.id)
         """
         await self._run(self._calls.send("DELETE", webhook_path(webhook)))
+
+    async def create_schedule(
+        self,
+        study: str,
+        question: Mapping[str, Parameter],
+        *,
+        every: Every,
+        quota: Numeric,
+        newcomers: bool = False,
+        until: Numeric | None = None,
+        starts_at: datetime | None = None,
+    ) -> Schedule:
+        """Have a question asked every day, week or month. It is sent once.
+
+        Privacy: each answer costs what `release` would; all of them together at most `quota` of an epsilon.
+
+        Args:
+            study: The study's slug.
+            question: As `release` takes it. Its share is that of each time.
+            every: How often.
+            quota: The most that its answers may take of any person's epsilon, together.
+            newcomers: Ask those alone who came since.
+            until: Or ask for its share again until it has taken this in all.
+            starts_at: The first time, with a time zone. None: now.
+
+        Examples:
+            >>> question = {"statistic": "mean", "share": "0.1"}
+            >>> made = await admin.create_schedule("commute", question, every="week", newcomers=True, quota=5)
+            >>> made.newcomers, made.answered
+            (True, 0)
+        """
+        document = given(
+            question={
+                name: exact(name, one) if isinstance(one, float) else one for name, one in question.items()
+            },
+            every=every,
+            quota=exact("quota", quota),
+            newcomers=newcomers,
+            until=exact("until", until),
+            starts_at=moment_text("starts_at", starts_at),
+        )
+        path = f"{study_path(study)}/schedules"
+        return await self._run(self._calls.call(Schedule, "POST", path, document, repeatable=False))
+
+    async def delete_schedule(self, study: str, schedule: str) -> None:
+        """Ask no more by a schedule. Its answers stay.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> made = await admin.create_schedule("commute", {}, every="day", until=1, quota=1)
+            >>> await admin.delete_schedule("commute", made.id)
+        """
+        await self._run(self._calls.send("DELETE", schedule_path(study, schedule)))
 
     async def set_quota(self, token: str, *, share: Numeric, period_seconds: int) -> Quota:
         """Limit what an analyst's token may use of each study. What it used already counts.

@@ -19,9 +19,10 @@ from dither._calls import (
     of_whom,
     publication_path,
     release_path,
+    schedule_path,
     study_path,
 )
-from dither._documents import Publication, Study
+from dither._documents import Publication, Schedule, Study
 from dither._wire import Parameter
 from dither.device.numbers import Numeric
 
@@ -430,6 +431,29 @@ class AsyncAnalyst(AsyncBase):
             [32.0]
         """
         return self._pages(Release, f"{study_path(study)}/releases", page_size)
+
+    def schedules(self, study: str, *, page_size: int = 100) -> AsyncIterator[Schedule]:
+        """The schedules of a study.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> [one.every async for one in analyst.schedules("commute")]
+            []
+        """
+        return self._pages(Schedule, f"{study_path(study)}/schedules", page_size)
+
+    async def find_schedule(self, study: str, schedule: str) -> Schedule:
+        """A schedule, by its id.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> made = await admin.create_schedule("commute", {}, every="day", until=1, quota=1)
+            >>> (await analyst.find_schedule("commute", made.id)).until
+            Decimal('1')
+        """
+        return await self._run(self._calls.read(Schedule, schedule_path(study, schedule)))
 
     async def publish(
         self,
