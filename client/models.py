@@ -112,13 +112,17 @@ ANSWERS: Mapping[str, Model] = {
     "Count": _model("CountOut"),
     "Quartile": _model("QuartileOut", like="Statistic"),
     "Coordinate": _model("CoordinateOut", types=SPREADS, like="Statistic"),
+    "LineNumber": _model("WithIntervalOut"),
+    "LinePoint": _model("PointOfLineOut"),
+    "Line": _model("LineOut"),
     "FoundRange": _model("FoundRangeOut"),
     "SearchesPart": _model("SearchesOut"),
     "Bin": _model("ShareOfBinOut"),
     "ChoiceShare": _model("ShareOfChoiceOut"),
     "LabelAnswer": _model(
         "GroupOut HistogramOfLabelOut SharesOfLabelOut QuantileOfLabelOut CountOfLabelOut "
-        "CovarianceOfLabelOut CoordinatesOfLabelOut DescriptionOfLabelOut",
+        "CovarianceOfLabelOut CoordinatesOfLabelOut DescriptionOfLabelOut CorrelationOfLabelOut "
+        "RegressionOfLabelOut",
         needs="where",
         types={"sd": "Spread"},
         like="Release",
@@ -126,7 +130,7 @@ ANSWERS: Mapping[str, Model] = {
     "Release": _model(
         "ReleaseOut CurrentReleaseOut ReleaseWithChargesOut HistogramReleaseOut SharesReleaseOut "
         "CoordinatesReleaseOut CountReleaseOut CovarianceReleaseOut QuantileReleaseOut DescriptionOut "
-        "ClusterReleaseOut",
+        "ClusterReleaseOut CorrelationReleaseOut RegressionReleaseOut",
         "Plotted",
         raw=True,
         exact="epsilon_max epsilon_max_total mu2_max mu2_max_total delta",
@@ -134,8 +138,6 @@ ANSWERS: Mapping[str, Model] = {
         lacks={"parameters": "None"},
         types=SPREADS | {"groups": "tuple[LabelAnswer, ...]"},
     ),
-    "SeriesAnswer": _model("WaveOut"),
-    "Series": _model("SeriesOut", raw=True),
     "ExpectedRange": _model("ExpectedRangeOut"),
     "ExpectedValues": _model("ExpectedValuesOut"),
     "PlannedEstimator": _model(
@@ -155,6 +157,8 @@ ANSWERS: Mapping[str, Model] = {
 AMOUNTS = "total reserved spent remaining"
 
 DOCUMENTS: Mapping[str, Model] = {
+    "SeriesAnswer": _model("WaveOut"),
+    "Series": _model("SeriesOut", raw=True),
     "EpsilonRange": _model("EpsilonRangeOut", exact="min max"),
     "Measure": _model("MeasureOut", exact="lower upper", needs="lower upper", lacks={"dimension": "1"}),
     "Study": _model(
@@ -223,7 +227,7 @@ DOCUMENTS: Mapping[str, Model] = {
 
 MODULES: Mapping[str, tuple[str, Mapping[str, Model]]] = {
     "_answers.py": ("Answers and plans.", ANSWERS),
-    "_documents.py": ("Studies, budgets, sessions, tokens and links.", DOCUMENTS),
+    "_documents.py": ("Series, studies, budgets, sessions, tokens and links.", DOCUMENTS),
 }
 MODELS = ANSWERS | DOCUMENTS
 
@@ -389,7 +393,7 @@ def module(name: str, schemas: Mapping[str, Any]) -> str:
         for schema, alias in LITERALS.items()
         if name == "_documents.py"
     ]
-    text = "\n\n".join([f'"""{meaning}"""', *_imports(body), *literals, body])
+    text = "\n\n".join([f'"""{meaning}"""', *_imports(name), *literals, body])
     path = str(PACKAGE / name)
     for command in (("check", "--fix-only", "--select", "I,F401"), ("format",)):
         text = subprocess.run(  # noqa: S603  # ruff, on our own text
@@ -403,13 +407,16 @@ def module(name: str, schemas: Mapping[str, Any]) -> str:
     return NOTE + text
 
 
-def _imports(body: str) -> Iterator[str]:
+def _imports(name: str) -> Iterator[str]:
+    """What a module may need; ruff removes what it does not."""
+    answers = "" if name == "_answers.py" else "from dither._answers import Interval\n"
     yield (
         "from collections.abc import Mapping, Sequence\n"
         "from dataclasses import dataclass, field\n"
         "from datetime import date, datetime\n"
         "from decimal import Decimal\n"
         "from typing import Literal\n\n"
+        f"{answers}"
         "from dither._tables import InWords, PlanTable, Plotted, Shown\n"
     )
 

@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any, Self
 
 from app.accounting.costs import Weights, price_of, rows_of
-from app.accounting.pair_prices import pair_cost, parts_cost
+from app.accounting.pair_prices import bernstein_cost, moments_cost, pair_cost, parts_cost
 from app.accounting.price import Cost
 from app.accounting.prices import Column
 from app.accounting.shape_prices import bins_cost, ranks_cost, tree_cost
@@ -37,6 +37,7 @@ class Workload(StrEnum):
     QUERIES = "queries"
     BINS = "bins"
     PAIR = "pair"
+    MOMENTS = "moments"
     RANKS = "ranks"
     TREE = "tree"
 
@@ -147,7 +148,9 @@ class Measurement:
             if isinstance(noise, DiscreteGaussian) is not (currency is Currency.GAUSSIAN):
                 raise InternalFault("A measurement has no price in the currency of its study.")
             sizes = noise.sigmas if isinstance(noise, DiscreteGaussian) else noise.scales
-            pair = parts_cost if relation is Relation.ADD_REMOVE_ONE else pair_cost
+            pair, moments = pair_cost, moments_cost
+            if relation is Relation.ADD_REMOVE_ONE:
+                pair, moments = parts_cost, bernstein_cost
             match self.workload:
                 case Workload.BINS:
                     return cache(lambda weight: bins_cost(weight, noise, relation))
@@ -155,6 +158,8 @@ class Measurement:
                     return cache(lambda weight: tree_cost(weight, noise, relation))
                 case Workload.PAIR:
                     return cache(lambda weight: pair(weight, noise))
+                case Workload.MOMENTS:
+                    return cache(lambda weight: moments(weight, noise))
                 case Workload.QUERIES:
                     return price_of(noise, relation, len(sizes), currency)
         elif self.workload is Workload.QUERIES:

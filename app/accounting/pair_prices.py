@@ -28,7 +28,29 @@ to four sums. Before r is rounded down these are 2 p q / G, 2 p (G - q) / G, 2 (
 than 2 and raises the others by as much, so integers 2 a and 2 d are at least -1, and the sum is 2 G still.
 The positive ones sum to at most 2 G + 2. So the L1 norm is at most 2 G + 4, and so is the L2 norm, whose
 square is at most (2 G + 2)^2 + 2: one person comes or goes for the price of one sum.
+
+*Squares, replace_one.* A person also adds W times :math:`\lfloor X^2 / G \rfloor` and :math:`\lfloor Y^2 / G
+\rfloor` to two more sums. In parts of the ranges, let d and e be what x and y move by. As :math:`|x + x'| \le
+1 - d` and :math:`x y - x' y' = \tfrac12 ((x + x')(y - y') + (y + y')(x - x'))`,
+
+.. math:: |x^2 - x'^2| \le d (1 - d), \qquad |x y - x' y'| \le \tfrac12 (d + e) - d e.
+
+With :math:`d (1 - d) \le \min(d, \tfrac14, 1 - d)` all five bounds are linear in d and in e between 0, 1/4,
+3/4 and 1, so they are within the hull of those at the 16 pairs of these, and the loss, which is convex in the
+moves and rises with each, is largest there; each floor adds less than 1. With rates 1, 1, p, r, r of the sums
+under Laplace noise the pair (1, 1) costs 2, and no other one more where :math:`p / 2 + r \le 1`: products at
+1 and squares at 1/2 cost what a covariance costs. So do products and squares at twice the rate of a number
+under Gaussian noise, whose squared move is then at most 2.
+
+*Squares, add_remove_one.* Let :math:`a_2 = \lfloor p^2 / G \rfloor`, :math:`a_1 = 2 (p - a_2)` and
+:math:`a_0 = G - 2 p + a_2`, none of which is below 0 and which sum to G: Bernstein's polynomials of degree
+2, in integers. A person adds W times :math:`\lfloor a_i b_j / G \rfloor` of both numbers to nine sums. None
+of these is below 0 and together they are at most G, so what a person moves is in the hull of nothing and of
+G on one sum alone: the price is that of one sum. Both numbers, their squares, their product and 1 are in
+the span of the nine; y^2 is not in that of the six of degrees 2 and 1 (arXiv:2604.11820).
 """
+
+from itertools import product
 
 from app.accounting.price import sums_cost
 from app.core.grid import GRID_SIZE
@@ -43,6 +65,21 @@ MOVES = (
 
 PARTS = 2 * GRID_SIZE + 4
 """What a person of weight 1 who comes or goes moves the four sums by, at most, in L1 and in L2 norm."""
+
+MOMENTS = tuple(
+    (
+        d * GRID_SIZE // 4,
+        e * GRID_SIZE // 4,
+        (4 * (d + e) - 2 * d * e) * GRID_SIZE // 32 + 1,
+        min(d, 1, 4 - d) * GRID_SIZE // 4 + 1,
+        min(e, 1, 4 - e) * GRID_SIZE // 4 + 1,
+    )
+    for d, e in product((0, 1, 3, 4), repeat=2)
+)
+"""What a person of weight 1 moves the five sums by, at most, where numbers move by quarters of ranges."""
+
+BERNSTEIN = 9
+"""Sums of both numbers, of their squares and of their product, where the number of people is secret."""
 
 
 def pair_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian) -> int:
@@ -86,3 +123,45 @@ def parts_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian) -> int:
         As of `pair_cost`.
     """
     return sums_cost(weight, [[(number, PARTS)] for number in range(4)], noise, 4)
+
+
+def moments_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian) -> int:
+    """Price the five sums for each person of one weight, where a value is replaced.
+
+    Args:
+        weight: What a person's numbers are multiplied by, at least 0.
+        noise: Of the sums of both numbers, of their products, and of the squares of either.
+
+    Returns:
+        The cost, rounded up [micro-epsilon; of Gaussian noise 1e-6 of mu^2].
+
+    Raises:
+        InternalFault: as `pair_cost`.
+
+    Privacy: this is the price; never too low, looks at no data.
+
+    References:
+        As of `pair_cost`.
+    """
+    return sums_cost(weight, [list(enumerate(moves)) for moves in MOMENTS], noise, 5)
+
+
+def bernstein_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian) -> int:
+    """Price the nine sums for each person of one weight, where a person comes or goes.
+
+    Args:
+        weight: What a person's parts are multiplied by, at least 0.
+        noise: Of the nine sums.
+
+    Returns:
+        The cost, rounded up [micro-epsilon; of Gaussian noise 1e-6 of mu^2].
+
+    Raises:
+        InternalFault: as `pair_cost`.
+
+    Privacy: this is the price; never too low, looks at no data.
+
+    References:
+        As of `pair_cost`.
+    """
+    return sums_cost(weight, [[(number, GRID_SIZE)] for number in range(BERNSTEIN)], noise, BERNSTEIN)

@@ -12,6 +12,7 @@ from dither import (
     FoundRange,
     Interval,
     LabelAnswer,
+    LinePoint,
     Quartile,
     Release,
     Statistic,
@@ -43,6 +44,7 @@ def show_release(found: Release) -> None:
     parts = (
         _parts(found, lambda of: of.bins, _bin),
         _parts(found, lambda of: of.choices, _choice),
+        _line(found),
         _parts(found, _described, lambda row: row),
         _parts(found, lambda of: of.coordinates, partial(_coordinate, found.statistic)),
     )
@@ -99,6 +101,29 @@ def _parts(
     answers: list[tuple[str, Release | LabelAnswer]] = [("all", found)]
     answers += [(one.where[found.by or ""], one) for one in found.groups]
     return [{"label": label, **shown(one)} for label, answer in answers for one in of(answer) or ()]
+
+
+def _line(found: Release) -> list[dict[str, object]]:
+    """Slope, intercept and R squared of a line, a row each, and where it is; none of another answer."""
+    if found.slope is None or found.intercept is None or found.r_squared_interval is None:
+        return []
+    rows: list[tuple[str, float | None, Interval | LinePoint, Interval | None]] = [
+        (name, one.estimate, one.interval, one.population_interval)
+        for name, one in (("slope", found.slope), ("intercept", found.intercept))
+    ]
+    rows.append(("R squared", found.r_squared, found.r_squared_interval, None))
+    rows += [
+        (f"{found.of} at {found.on} {one.at:.6g}", one.estimate, one, None) for one in (found.band or ())[::5]
+    ]
+    return [
+        {
+            "number": name,
+            "estimate": headline(estimate or 0.0, these.lower, these.upper).estimate,
+            "these people": f"{these.lower:.6g} to {these.upper:.6g}",
+            "population": "" if population is None else _ends(population),
+        }
+        for name, estimate, these, population in rows
+    ]
 
 
 def _described(found: Release | LabelAnswer) -> list[dict[str, object]]:

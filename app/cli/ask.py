@@ -137,12 +137,19 @@ def _argument(metavar: str, meaning: str) -> Any:
     return Annotated[str, typer.Argument(metavar=metavar, help=meaning)]
 
 
+_PAIR = {
+    "first": _argument("NAME", "One of the study's numbers."),
+    "second": _argument("NAME", "Another one."),
+}
+
 ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "difference": {"between": _argument("NAME:LABEL,LABEL", "An attribute and two of its labels.")},
     "quantile": {"q": _argument("Q", "Which part of the people lies at or below it, such as 0.9.")},
-    "covariance": {
-        "first": _argument("NAME", "One of the study's numbers."),
-        "second": _argument("NAME", "Another one."),
+    "covariance": _PAIR,
+    "correlation": _PAIR,
+    "regression": {
+        "of": _argument("OF", "The number that is explained."),
+        "on": _argument("ON", "The number that explains it."),
     },
 }
 """What must be said of a statistic, as the SDK's methods take it."""

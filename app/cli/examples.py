@@ -21,6 +21,8 @@ EXAMPLES: Mapping[str, str] = {
     "median": "median commute",
     "count": "count commute --where region:north",
     "covariance": "covariance household income age",
+    "correlation": "correlation household income age",
+    "regression": "regression household income age",
     "describe": "describe commute",
     "change": "change mood-2",
     "trend": "trend mood-2",

@@ -140,7 +140,9 @@ FIELDS: Mapping[str, Field] = {
         label="Standardize to the population",
         example="region:north=.4,south=.6",
     ),
-    "of": Field(help="With difference: of what. A mean if not given."),
+    "of": Field(
+        help="With difference: of what, a mean if not given. With regression: the measure that is explained.",
+    ),
     "between": Field(
         help="With difference: an attribute and two of its labels; the first less the second, read off the "
         "answer by labels.",
@@ -189,11 +191,12 @@ FIELDS: Mapping[str, Field] = {
         own=True,
     ),
     "measures": Field(
-        help="Covariance: two of the study's measures, both numbers, with a comma between.",
+        help="Covariance and correlation: two of the study's measures, both numbers, with a comma between.",
         metavar="NAME,NAME",
-        label="Covariance of",
+        label="Of two numbers",
         own=True,
     ),
+    "on": Field(help="Regression: the measure that explains, a number.", metavar="NAME", own=True),
     "range_part": Field(
         kind=Kind.NUMBER,
         help="Mean with range=found: the part of the price that finds the range, above 0 and below 1, at "
@@ -219,6 +222,7 @@ ALLOW_WORSE = Field(
 
 _OF_ALL = ("share", "epsilon", "expected_size", "least_epsilon", "tilt", "where", "by", "measure")
 _OF_MEAN = ("estimator", *_OF_ALL)
+_OF_PAIR = tuple(name for name in _OF_ALL if name != "measure")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,8 +302,19 @@ STATISTICS: Mapping[str, Statistic] = {
     ),
     "covariance": Statistic(
         summary="Show how two numbers of people go together. The first to ask spends; asking again is free.",
-        fields=("measures", "share", "epsilon", "tilt", "expected_size", "least_epsilon", "where", "by"),
+        fields=("measures", *_OF_PAIR),
         needs=("measures",),
+    ),
+    "correlation": Statistic(
+        summary="Show how closely two numbers of people go together, at the price of a covariance.",
+        fields=("measures", *_OF_PAIR),
+        needs=("measures",),
+    ),
+    "regression": Statistic(
+        summary="Show the line of one number on another one: free after their correlation, and the other "
+        "way round.",
+        fields=("of", "on", *_OF_PAIR),
+        needs=("of", "on"),
     ),
 }
 """Every statistic, with its fields."""

@@ -12,6 +12,7 @@ from app.dashboard.scales import Linear, Named, Scale
 from app.web.documents.release import IntervalOut, ReleaseOut
 from app.web.documents.shape import (
     CoordinateOut,
+    CorrelationReleaseOut,
     CountReleaseOut,
     CovarianceReleaseOut,
     DescriptionOfLabelOut,
@@ -41,7 +42,11 @@ class _Point:
         ]
 
 
-def labels(release: ReleaseOut | QuantileReleaseOut | CountReleaseOut | CovarianceReleaseOut) -> Markup:
+OfOneNumber = QuantileReleaseOut | CountReleaseOut | CovarianceReleaseOut | CorrelationReleaseOut
+"""Answers of one number for each label, besides means."""
+
+
+def labels(release: ReleaseOut | OfOneNumber) -> Markup:
     """The estimate for each label with its intervals, and a line at that for the whole.
 
     Drawn to the whole, an estimate is an open dot beside. A sum or a count of the whole is far from those of

@@ -9,9 +9,8 @@ from app.core.epsilon import MICRO
 from app.core.question import FIELDS, FRESH
 from app.core.study import Relation, Study, StudyDefinition
 from app.estimators import registry
-from app.services.shapes.shape_parameters import PAIR
-from app.services.shapes.shape_questions import COUNT, COVARIANCE, SHAPES, SHARES
-from app.services.statistics.questions import MEAN, SD, STATISTICS, SUM, VARIANCE
+from app.services.shapes.shape_questions import CORRELATION, COUNT, COVARIANCE, OF_PAIRS, SHAPES, SHARES
+from app.services.statistics.questions import MEAN, ON, PAIR, SD, STATISTICS, SUM, VARIANCE
 from app.services.statistics.reading import DIFFERENCE, READ
 from app.web import question_params
 from app.web.documents.release import ReleaseOut
@@ -51,6 +50,11 @@ def _always(_: StudyDefinition) -> bool:
     return True
 
 
+def _never(_: StudyDefinition) -> bool:
+    """Of what a line takes: both lines are on the page of the correlation."""
+    return False
+
+
 def _secret(study: StudyDefinition) -> bool:
     return study.relation is Relation.ADD_REMOVE_ONE
 
@@ -65,7 +69,7 @@ def _of_numbers(study: StudyDefinition) -> bool:
 
 
 def pairs(study: StudyDefinition) -> Sequence[str]:
-    """Two numbers each that have a covariance."""
+    """Two numbers each that go together."""
     numbers = [name for name, one in study.measures.named.items() if not one.choices and one.dimension == 1]
     return [",".join(pair) for pair in combinations(numbers, 2)]
 
@@ -94,6 +98,8 @@ _ONLY: Mapping[str, Callable[[StudyDefinition], bool]] = {
     "between": _of_numbers_with_labels,
     "standardize": _of_numbers_with_labels,
     "simultaneous": _of_numbers_with_labels,
+    "of": _never,
+    ON: _never,
 }
 """Where a field has no meaning for some studies: for which it has one."""
 
@@ -143,8 +149,8 @@ def statistics(study: StudyDefinition) -> Sequence[str]:
     read = [one for one in READ if not (_secret(study) and one == SUM)]
     if not _with_labels(study):
         read = [one for one in read if one != DIFFERENCE]
-    together = [COVARIANCE] if pairs(study) else []
-    shapes = [one for one in SHAPES if one not in (SHARES, COUNT, COVARIANCE)]
+    together = [COVARIANCE, CORRELATION] if pairs(study) else []
+    shapes = [one for one in SHAPES if one not in (SHARES, COUNT, *OF_PAIRS)]
     return [*read, *shapes, *shares, COUNT, *together]
 
 
@@ -156,7 +162,7 @@ def completed(study: StudyDefinition, fields: Mapping[str, str]) -> dict[str, st
     statistic = fields.get("statistic", statistics(study)[0])
     if not study.measures.several:
         return dict(fields)
-    if statistic == COVARIANCE:
+    if statistic in OF_PAIRS:
         about = dict(zip((PAIR,), pairs(study), strict=False))
     else:
         about = {} if statistic == COUNT else {"measure": _measure_for(study, statistic)}

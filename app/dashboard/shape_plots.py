@@ -12,9 +12,11 @@ from app.dashboard.canvas import Axis, bar, draw_both, points, reach
 from app.dashboard.scales import Linear, Named, Scale, nice_ceiling
 from app.web.documents.shape import (
     CoordinatesReleaseOut,
+    CorrelationReleaseOut,
     DescriptionOut,
     HistogramOfLabelOut,
     HistogramReleaseOut,
+    LineOut,
     Published,
     ShareOfBinOut,
     ShareOfChoiceOut,
@@ -24,9 +26,12 @@ from app.web.documents.shape import (
 
 
 def drawn(release: Published | None) -> dict[str, Any]:
-    """The plots of a histogram, shares, coordinates or a description, and of each label; None: not such."""
+    """The plots of an answer of several numbers, and of each label; None: not such."""
     names = ("histogram_plot", "distribution_plot", "coordinates_plot", "described_plot")
-    plots: dict[str, Any] = dict.fromkeys(names) | {"of_labels": ()}
+    plots: dict[str, Any] = dict.fromkeys(names) | {"of_labels": (), "line_plots": ()}
+    if isinstance(release, CorrelationReleaseOut):
+        pairs = (release.measures, release.measures[::-1])
+        plots["line_plots"] = [line(one, *pair) for one, pair in zip(release.lines, pairs, strict=True)]
     if isinstance(release, DescriptionOut):
         plots["described_plot"] = label_plots.described(release)
     if isinstance(release, CoordinatesReleaseOut):
@@ -90,6 +95,31 @@ def _bars(
         return drawn
 
     return draw_both(title, x, Axis("share", partial(Linear, 0, top)), marks)
+
+
+def line(found: LineOut, of: str, on: str) -> Markup:
+    """The line of one number on another one, in its band; what is far from the line is cut off."""
+    band, places = found.band, [one.estimate for one in found.band]
+    margin = max(max(places) - min(places), abs(places[0]) / 10, 1e-9)
+    low, high = min(places) - margin, max(places) + margin
+
+    def marks(across: Scale, up: Scale) -> Sequence[str]:
+        def line(values: Sequence[float]) -> list[tuple[float, float]]:
+            ends = zip(band, values, strict=True)
+            return [(across(one.at), up(min(max(value, low), high))) for one, value in ends]
+
+        upper, lower = line([one.upper for one in band]), line([one.lower for one in band])
+        return [
+            f'<polygon class="free" points="{points([*upper, *reversed(lower)])}"/>',
+            f'<polyline class="charged" points="{points(line(places))}"/>',
+        ]
+
+    return draw_both(
+        f"The line of {of} on {on}, with a 95 % band for these people",
+        Axis(on, partial(Linear, band[0].at, band[-1].at)),
+        Axis(of, partial(Linear, low, high)),
+        marks,
+    )
 
 
 def distribution(bins: Sequence[ShareOfBinOut]) -> Markup:

@@ -28,6 +28,9 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Self
 
+from app.accounting.measurement import Workload
+from app.accounting.pair_prices import pair_cost
+from app.accounting.price import Cost
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.estimators.interface import Coverage, Interval
@@ -55,12 +58,23 @@ class PairReader(ABC):
         weighing: What people count for.
         grids: Of both numbers.
         sums: How many there are.
+        workload: What is measured.
+        document: The fields of the answer.
+        largest: No number that is read is larger [`unit`].
     """
 
     weighing: Weighing
     grids: tuple[Grid, Grid]
 
     sums: ClassVar[int]
+    workload: ClassVar[Workload] = Workload.PAIR
+    document: ClassVar[tuple[str, ...]] = ("estimate", "interval", "population_interval", "means")
+    largest: ClassVar[float] = LARGEST
+
+    @staticmethod
+    def weighed(weighing: Weighing) -> Weighing:
+        """What people count for in the sums, of what they count for in one."""
+        return weighing
 
     @property
     def normal(self) -> bool:
@@ -77,6 +91,10 @@ class PairReader(ABC):
     def noise(self) -> DiscreteLaplace | DiscreteGaussian:
         """Of the sums: what an offer pays for."""
 
+    @abstractmethod
+    def price(self, weight: int) -> Cost:
+        """What the sums cost a person of a weight [the study's currency]."""
+
     @property
     @abstractmethod
     def predicted_error(self) -> float:
@@ -85,17 +103,17 @@ class PairReader(ABC):
     @property
     @abstractmethod
     def interval_width(self) -> float:
-        """Predicted width of the interval for the dataset [range width squared]."""
+        """Predicted width of the interval for the dataset [`unit`, of a covariance in range widths]."""
 
     @staticmethod
     @abstractmethod
-    def parts(people: int, first: int, second: int, products: int) -> tuple[int, ...]:
+    def parts(people: int, *summed: int) -> tuple[int, ...]:
         """What people add to the sums, with weights of 1.
 
         Args:
             people: How many.
-            first, second: Sums of both numbers [grid steps].
-            products: Sum of their products about the middles [2^-30 of a squared step], each rounded down.
+            summed: What the database adds up of them: of a covariance both numbers [grid steps], and their
+                products about the middles [2^-30 of a squared step], each rounded down.
         """
 
     @abstractmethod
@@ -117,8 +135,8 @@ class PairReader(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CovarianceReader(PairReader):
-    """Reads three noisy sums, where the number of people is public.
+class PublicPair(PairReader):
+    """Reads noisy sums where the number of people is public.
 
     Attributes:
         labels: Of what is read off the sums of labels the part of the people that each has, and what these
@@ -127,27 +145,84 @@ class CovarianceReader(PairReader):
 
     labels: tuple[tuple[float, int], ...] = ()
 
-    sums: ClassVar[int] = 3
-
-    @property
-    def noise(self) -> DiscreteLaplace | DiscreteGaussian:
-        """Of the three sums [grid steps times the weights]: what two parts of an offer pay for."""
-        if self.normal:
-            # An offer of mu^2 weighs sqrt(2) mu; a unit more, since discrete noise costs a little more.
-            sigma = (math.sqrt(2) * self.weighing.unit + 1) * GRID_SIZE
-            return DiscreteGaussian(sigmas=(sigma, sigma, sigma / 2))
-        scale = float(self.weighing.unit * GRID_SIZE)
-        return DiscreteLaplace(scales=(scale, scale, scale / 2))
-
     @property
     def scales(self) -> tuple[float, ...]:
         """Of the noises of a sum of one number, or their standard deviations [range widths of the mean].
 
-        One for each label that they are read off. Those of the products have the half.
+        One for each label that they are read off. Those of other sums are multiples of them.
         """
         noise = self.noise
         size = noise.sigmas[0] if isinstance(noise, DiscreteGaussian) else noise.scales[0]
         return tuple(part * size / GRID_SIZE / max(mass, 1) for part, mass in self._parts)
+
+    @property
+    def of_number(self) -> float:
+        """The noise of the sum of a number, for two parts of an offer [grid steps times weights]."""
+        if self.normal:
+            # An offer of mu^2 weighs sqrt(2) mu; a unit more, since discrete noise costs a little more.
+            return (math.sqrt(2) * self.weighing.unit + 1) * GRID_SIZE
+        return float(self.weighing.unit * GRID_SIZE)
+
+    def of_labels(self, labels: Sequence[tuple[int, Weighing]], people: int, tilt: float) -> Self:
+        """See `PairReader.of_labels`."""
+        answered = sum(count for count, _ in labels)
+        return replace(
+            self,
+            weighing=weigh_labels(labels, people, tilt),
+            labels=tuple((count / answered, one.mass) for count, one in labels),
+        )
+
+    def averaged(self, drawn: Sequence[Sequence[int]]) -> list[float]:
+        """The noisy sums, of labels together, as means [range widths, and squared ones]."""
+        of_labels = [
+            [part * float(Fraction(one, mass * GRID_SIZE)) for one in sums]
+            for (part, mass), sums in zip(self._parts, drawn, strict=True)
+        ]
+        return [math.fsum(column) for column in zip(*of_labels, strict=True)]
+
+    def law(self, times: Sequence[float], drawn: float) -> ErrorLaw:
+        """Of noises of these multiples of `scales`, beside a Normal part of a variance."""
+        scales = [one * scale for one in times for scale in self.scales]
+        normal = drawn + (sum(scale * scale for scale in scales) if self.normal else 0.0)
+        return error_law(normal_variance=normal, laplaces=() if self.normal else [(one, 1) for one in scales])
+
+    def of_mean(self, squares: float, step: float, risk: float) -> float:
+        """What a mean is off by at most [range widths].
+
+        Args:
+            squares: Of the dataset, or the population: what a variance is multiplied by.
+            step: What the lattice moves.
+            risk: Probability that it is off by more.
+        """
+        return self.law([1.0], squares * 0.25).quantile(1 - risk) + step + self.weighing.bias
+
+    @property
+    def step(self) -> float:
+        """What the lattice moves a mean of the dataset."""
+        return self.weighing.largest / 2 if self.weighing.uneven else 0.0
+
+    @property
+    def _parts(self) -> tuple[tuple[float, int], ...]:
+        return self.labels or ((1.0, self.weighing.mass),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CovarianceReader(PublicPair):
+    """Reads three noisy sums, where the number of people is public."""
+
+    sums: ClassVar[int] = 3
+
+    @property
+    def noise(self) -> DiscreteLaplace | DiscreteGaussian:
+        """Of the sums of both numbers, and of the products, with half of it, see `pair_cost`."""
+        size = self.of_number
+        if self.normal:
+            return DiscreteGaussian(sigmas=(size, size, size / 2))
+        return DiscreteLaplace(scales=(size, size, size / 2))
+
+    def price(self, weight: int) -> Cost:
+        """See `PairReader`."""
+        return pair_cost(weight, self.noise)
 
     @property
     def predicted_error(self) -> float:
@@ -159,29 +234,17 @@ class CovarianceReader(PairReader):
     @property
     def interval_width(self) -> float:
         """Of the interval for the dataset where both means lie in the middle [range width squared]."""
-        return 2 * min(LARGEST, self._margin(0.0, 0.0, self.weighing.uneven, self._step))
+        return 2 * min(LARGEST, self._margin(0.0, 0.0, self.weighing.uneven, self.step))
 
     @staticmethod
-    def parts(people: int, first: int, second: int, products: int) -> tuple[int, ...]:
+    def parts(people: int, *summed: int) -> tuple[int, ...]:
         """Both numbers about the middles, and the products; see `PairReader.parts`."""
+        first, second, products = summed
         return first - MIDDLE * people, second - MIDDLE * people, products
-
-    def of_labels(self, labels: Sequence[tuple[int, Weighing]], people: int, tilt: float) -> Self:
-        """See `PairReader.of_labels`."""
-        answered = sum(count for count, _ in labels)
-        return replace(
-            self,
-            weighing=weigh_labels(labels, people, tilt),
-            labels=tuple((count / answered, one.mass) for count, one in labels),
-        )
 
     def read(self, *drawn: Sequence[int]) -> dict[str, object]:
         """The answer from the noisy sums [grid steps; of products 2^-30 of one squared], as JSON."""
-        of_labels = [
-            [part * float(Fraction(one, mass * GRID_SIZE)) for one in sums]
-            for (part, mass), sums in zip(self._parts, drawn, strict=True)
-        ]
-        first, second, products = map(math.fsum, zip(*of_labels, strict=True))
+        first, second, products = self.averaged(drawn)
         shown = min(max(products - first * second, -LARGEST), LARGEST)
 
         def interval(squares: float, step: float, coverage: Coverage) -> Interval:
@@ -197,7 +260,7 @@ class CovarianceReader(PairReader):
         return {
             "estimate": self.unit * shown,
             "interval": asdict(
-                interval(weighing.uneven, self._step, "worst_case" if weighing.uneven else "at_least")
+                interval(weighing.uneven, self.step, "worst_case" if weighing.uneven else "at_least")
             ),
             "population_interval": asdict(interval(weighing.squares, weighing.largest / 2, "worst_case")),
             "means": [
@@ -206,27 +269,13 @@ class CovarianceReader(PairReader):
             ],
         }
 
-    @property
-    def _parts(self) -> tuple[tuple[float, int], ...]:
-        return self.labels or ((1.0, self.weighing.mass),)
-
-    @property
-    def _step(self) -> float:
-        return self.weighing.largest / 2 if self.weighing.uneven else 0.0
-
-    def _law(self, squares: float, variance: float, *times: float) -> ErrorLaw:
-        """Of noises of these multiples of `scales`, and a mean of something of this variance."""
-        scales = [one * scale for one in times for scale in self.scales]
-        normal = squares * variance + (sum(scale * scale for scale in scales) if self.normal else 0.0)
-        return error_law(normal_variance=normal, laplaces=() if self.normal else [(one, 1) for one in scales])
-
     def _margin(self, first: float, second: float, squares: float, step: float) -> float:
         """What the estimate is off by at most, at the level, given both means [range width squared]."""
         risk, beside = 1 - LEVEL, step + self.weighing.bias
-        of_mean = self._law(squares, 0.25, 1.0).quantile(1 - risk * _OF_MEAN) + beside
+        of_mean = self.of_mean(squares, step, risk * _OF_MEAN)
         near = [min(0.5, abs(mean) + of_mean) for mean in (first, second)]
         reach = [0.5 + one for one in near]
-        law = self._law(squares, min(reach) ** 2 / 4, 0.5, *near)
+        law = self.law([0.5, *near], squares * min(reach) ** 2 / 4)
         return (
             law.quantile(1 - risk * (1 - 2 * _OF_MEAN))
             + 2 * reach[0] * reach[1] * beside

@@ -35,7 +35,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from app.accounting.pair_prices import PARTS
+from app.accounting.pair_prices import PARTS, parts_cost
+from app.accounting.price import Cost
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency
@@ -61,24 +62,9 @@ Ends = tuple[float, float]
 OfMean = Callable[[float, float, float, float], Ends]
 
 
-def halved(weighing: Weighing) -> Weighing:
-    """Half of the weights, where they are for Gaussian noise: what moves sums by 2 takes twice the noise.
-
-    Of whole weights its standard deviation would exceed what is drawn (`app.mechanisms.gaussian`).
-    """
-    if weighing.currency is Currency.LAPLACE:
-        return weighing
-    return replace(
-        weighing,
-        weights=tuple(weight // 2 for weight in weighing.weights),
-        cap=max(weighing.cap // 2, 1),
-        floor=weighing.floor // 2,
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
 class SecretCovarianceReader(PairReader):
-    """Reads the four noisy sums. Knows the question, not who is there; `weighing` is `halved`.
+    """Reads the four noisy sums. Knows the question, not who is there; `weighing` is as `weighed`.
 
     Attributes:
         people: The number of people to predict for; None: unknown.
@@ -98,6 +84,21 @@ class SecretCovarianceReader(PairReader):
             return DiscreteGaussian(sigmas=((math.sqrt(2) * self._one + 1) * PARTS,) * 4)
         return DiscreteLaplace(scales=(float(self._one * PARTS),) * 4)
 
+    @staticmethod
+    def weighed(weighing: Weighing) -> Weighing:
+        """Half of the weights, where they are for Gaussian noise: what moves sums by 2 takes twice the noise.
+
+        Of whole weights its standard deviation would exceed what is drawn (`app.mechanisms.gaussian`).
+        """
+        if weighing.currency is Currency.LAPLACE:
+            return weighing
+        return replace(
+            weighing,
+            weights=tuple(weight // 2 for weight in weighing.weights),
+            cap=max(weighing.cap // 2, 1),
+            floor=weighing.floor // 2,
+        )
+
     @property
     def predicted_error(self) -> float:
         r"""The leading term of the root mean square error, at the worst values [data's units].
@@ -116,9 +117,14 @@ class SecretCovarianceReader(PairReader):
         """Nothing is predicted of it [range width squared]."""
         return 2 * LARGEST
 
+    def price(self, weight: int) -> Cost:
+        """See `PairReader`."""
+        return parts_cost(weight, self.noise)
+
     @staticmethod
-    def parts(people: int, first: int, second: int, products: int) -> tuple[int, ...]:
+    def parts(people: int, *summed: int) -> tuple[int, ...]:
         """See `PairReader.parts`, and `app.accounting.pair_prices`."""
+        first, second, products = summed
         both = 2 * products + first + second - MIDDLE * people
         return (both, 2 * first - both, 2 * second - both, 2 * (GRID_SIZE * people - first - second) + both)
 

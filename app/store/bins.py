@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from app.core.cohort import Cohort
-from app.core.grid import GRID_BITS, MIDDLE
+from app.core.grid import GRID_BITS, GRID_SIZE, MIDDLE
 from app.store.membership import IS_MEMBER, centered, sum_of_squares
 from app.store.sql import Connection, Sql
 
@@ -121,6 +121,24 @@ def pair(first: int, second: int) -> tuple[str, ...]:
     """Two coordinates, and their product about the middles, rounded down [2^-30 of a squared step]."""
     one, other = _value(first), _value(second)
     return one, other, f"(({one} - {MIDDLE}) * ({other} - {MIDDLE})) >> {GRID_BITS}"
+
+
+def moments(first: int, second: int) -> tuple[str, ...]:
+    """As `pair`, and the `grid.square` of both."""
+    return (*pair(first, second), *(centered(_value(place)) for place in (first, second)))
+
+
+def bernstein(first: int, second: int) -> tuple[str, ...]:
+    """Products of Bernstein's polynomials of both, see `app.accounting.pair_prices`: i by i, then by j."""
+    own, other = (
+        (
+            f"({GRID_SIZE} - 2 * {p} + (({p} * {p}) >> {GRID_BITS}))",
+            f"2 * ({p} - (({p} * {p}) >> {GRID_BITS}))",
+            f"(({p} * {p}) >> {GRID_BITS})",
+        )
+        for p in map(_value, (first, second))
+    )
+    return tuple(f"({one} * {two}) >> {GRID_BITS}" for one in own for two in other)
 
 
 def coordinates(first: int, dimension: int) -> tuple[str, ...]:

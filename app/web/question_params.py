@@ -7,7 +7,7 @@ from typing import Any
 from app.core.errors import FieldError, InvalidRequest
 from app.core.question import ALLOW_WORSE, FIELDS, FRESH, STATISTICS, Field, Kind
 from app.estimators.registry import AUTO, ESTIMATORS
-from app.services.statistics.questions import MEAN, Ask
+from app.services.statistics.questions import Ask
 from app.web.documents.types import (
     EPSILON_SCHEMA,
     parse_epsilon,
@@ -52,7 +52,6 @@ def _schema(field: Field) -> dict[str, Any]:
 _CHOICES: Mapping[str, Sequence[str]] = {
     "statistic": tuple(STATISTICS),
     "estimator": (AUTO, *ESTIMATORS),
-    "of": (MEAN,),
 }
 """Fields that are one of a few words."""
 

@@ -99,6 +99,44 @@ class Coordinate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LineNumber:
+    """A number with both of its intervals."""
+
+    estimate: float
+    interval: Interval
+    population_interval: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinePoint:
+    """Where a line is at one place.
+
+    Attributes:
+        at: The number that explains; all others are of the one that is explained.
+        lower: Of a 95 % interval for the dataset's line here; between points straight lines hold, too.
+    """
+
+    at: float
+    estimate: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """The least-squares line of one number on the other one.
+
+    Attributes:
+        intercept: Where the number that explains is 0.
+        band: Over the range of the number that explains, ascending.
+    """
+
+    slope: LineNumber
+    intercept: LineNumber
+    band: tuple[LinePoint, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRange:
     """The range that was found, and how many lie outside; values there count as its nearer end.
 
@@ -205,6 +243,12 @@ class LabelAnswer:
     mean: Statistic | None = None
     sd: Spread | None = None
     quartiles: tuple[Quartile, ...] | None = None
+    r_squared: float | None = None
+    r_squared_interval: Interval | None = None
+    lines: tuple[Line, ...] | None = None
+    slope: LineNumber | None = None
+    intercept: LineNumber | None = None
+    band: tuple[LinePoint, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,6 +327,11 @@ class Release(Plotted):
         sums: For each centre the sum of their values about the middle of the range, with noise.
         count_error: Standard deviation of the noise in a count.
         sum_error: Standard deviation of the noise in a coordinate of a sum.
+        r_squared: Its square: which part of the variance either line explains.
+        lines: Of the first measure on the second one, and the other way round.
+        intercept: Where the number that explains is 0.
+        band: Over the range of the number that explains, ascending.
+        on: The measure that explains.
     """
 
     id: str
@@ -345,55 +394,13 @@ class Release(Plotted):
     sums: tuple[tuple[float, ...], ...] | None = None
     count_error: float | None = None
     sum_error: float | None = None
-    raw: Mapping[str, object] = field(repr=False, compare=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeriesAnswer:
-    """The published mean of one study of a series.
-
-    Attributes:
-        created_at: When the study was made, by which the series is in order.
-    """
-
-    study: str
-    created_at: datetime
-    release: str
-    estimate: float
-    interval: Interval
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
-    """A change, or a trend, off what is published: it costs nothing.
-
-    Attributes:
-        study: The study that was asked about: the last one of those that are read.
-        since: Of a change: the study before it; None of a trend.
-        estimate: Of a change the mean of this study less that of the one before, in the data's unit; of a
-            trend the slope of the line through all means by least squares, in that unit per study.
-        interval: For the people of these studies, who may be the same ones. Of means that say their interval
-            alone, as where the number of people is secret, its level is lower: .9 for two of them.
-        population_interval: For the populations that they were drawn from; None where too many bounds could
-            fail.
-        answers: The means that it is read off, in the order of the series.
-        without_answer: Studies of the series without a published answer to the question: they are left out.
-    """
-
-    statistic: str
-    of: str
-    series: str
-    study: str
-    since: str | None = None
-    measure: str | None = None
-    where: Mapping[str, str] | None = None
-    estimate: float
-    standard_error: float
-    interval: Interval
-    population_interval: Interval | None = None
-    answers: tuple[SeriesAnswer, ...]
-    without_answer: tuple[str, ...]
-    in_words: str
+    r_squared: float | None = None
+    r_squared_interval: Interval | None = None
+    lines: tuple[Line, ...] | None = None
+    slope: LineNumber | None = None
+    intercept: LineNumber | None = None
+    band: tuple[LinePoint, ...] | None = None
+    on: str | None = None
     raw: Mapping[str, object] = field(repr=False, compare=False)
 
 

@@ -1,5 +1,5 @@
 # Made by client/models.py from the OpenAPI document. Do not edit.
-"""Studies, budgets, sessions, tokens and links."""
+"""Series, studies, budgets, sessions, tokens and links."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,6 +7,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Literal
 
+from dither._answers import Interval
 from dither._tables import Shown
 
 Depth = Literal["lower_alpha", "unknown_alpha"]
@@ -47,6 +48,55 @@ Threshold = Literal["paper", "hoeffding", "exact_binomial"]
 
 Trust = Literal["central", "local", "public"]
 """Whom a contributor trusts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesAnswer:
+    """The published mean of one study of a series.
+
+    Attributes:
+        created_at: When the study was made, by which the series is in order.
+    """
+
+    study: str
+    created_at: datetime
+    release: str
+    estimate: float
+    interval: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """A change, or a trend, off what is published: it costs nothing.
+
+    Attributes:
+        study: The study that was asked about: the last one of those that are read.
+        since: Of a change: the study before it; None of a trend.
+        estimate: Of a change the mean of this study less that of the one before, in the data's unit; of a
+            trend the slope of the line through all means by least squares, in that unit per study.
+        interval: For the people of these studies, who may be the same ones. Of means that say their interval
+            alone, as where the number of people is secret, its level is lower: .9 for two of them.
+        population_interval: For the populations that they were drawn from; None where too many bounds could
+            fail.
+        answers: The means that it is read off, in the order of the series.
+        without_answer: Studies of the series without a published answer to the question: they are left out.
+    """
+
+    statistic: str
+    of: str
+    series: str
+    study: str
+    since: str | None = None
+    measure: str | None = None
+    where: Mapping[str, str] | None = None
+    estimate: float
+    standard_error: float
+    interval: Interval
+    population_interval: Interval | None = None
+    answers: tuple[SeriesAnswer, ...]
+    without_answer: tuple[str, ...]
+    in_words: str
+    raw: Mapping[str, object] = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,14 +27,13 @@ from app.core.measures import Measures
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise
 from app.core.study import Relation, StudyDefinition
 from app.services.shapes.coordinates import CoordinatesPlan
-from app.services.shapes.covariances import CovariancePlan
+from app.services.shapes.covariances import PairPlan
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_kinds import make
 from app.services.shapes.shape_labels import LabelsPlan
-from app.services.shapes.shape_parameters import PAIR
-from app.services.shapes.shape_questions import COVARIANCE
+from app.services.shapes.shape_questions import CORRELATION, COVARIANCE
 from app.services.shapes.shape_questions import resolve as resolve_shape
-from app.services.statistics.questions import Ask, resolve
+from app.services.statistics.questions import PAIR, Ask, resolve
 from app.services.statistics.steps import Step, plan_step, take
 from dither_research.histories import STUDY, cohort_of
 from dither_research.label_audit import BY_REGION, NOTHING
@@ -65,8 +64,9 @@ def measure_subjects() -> Iterator[Subject]:
     """Two measures as the service answers them."""
     yield _subject("two measures of a person", paid=("income", "age"))
     for study in PAIRS:
-        yield _covariance_subject(study)
-        yield _covariance_subject(_by_region(study))
+        for statistic in (COVARIANCE, CORRELATION):
+            yield _pair_subject(study, statistic)
+            yield _pair_subject(_by_region(study), statistic)
     for study in STUDIES:
         yield _coordinates_subject(study)
         yield _coordinates_subject(_by_region(study))
@@ -79,8 +79,9 @@ def measure_controls() -> Iterator[Subject]:
     yield _subject("two measures answered for the price of one", paid=("income",), planted=True)
     for study in PAIRS:
         # Of Gaussian noise an audit of a few thousand draws sees no half.
-        yield _covariance_subject(study, part=4 if study.delta else 2)
-        yield _covariance_subject(_by_region(study), part=4 if study.delta else 2)
+        for statistic in (COVARIANCE, CORRELATION):
+            yield _pair_subject(study, statistic, part=4 if study.delta else 2)
+            yield _pair_subject(_by_region(study), statistic, part=4 if study.delta else 2)
     yield _coordinates_subject(STUDY, part=2)
     for study in STUDIES:
         yield _coordinates_subject(_by_region(study), part=4 if study.delta else 2)
@@ -92,21 +93,23 @@ def _by_region(study: StudyDefinition) -> StudyDefinition:
     return replace(study, attributes=BY_REGION.attributes)
 
 
-def _covariance_subject(study: StudyDefinition, *, part: int = 1) -> Subject:
-    """A person of epsilon 2, or mu^2 2, one of whose numbers moves, or who comes, where no other person was.
+def _pair_subject(study: StudyDefinition, statistic: str, *, part: int = 1) -> Subject:
+    """A person of epsilon 2, or mu^2 2, whose numbers move, or who comes, where no other person was.
 
-    The first number moves from one end to the other, the second one is at an end; who comes has both there.
+    Of a covariance the first number moves from one end to the other, and the second one is at an end; of a
+    correlation both move. Who comes has both there.
     What is looked at is how much likelier one of both makes all noisy sums together: where the study has
     labels, those of the person's label and of another one.
 
     Args:
         study: Of which relation and currency, with or without labels.
+        statistic: Of two numbers.
         part: Of which part of the price the claim is; above 1 that is the planted bug. Half of it is that of
             one number, or where a person comes that of parts that sum to 1, while they are added doubled.
     """
     secret, labels = study.relation is Relation.ADD_REMOVE_ONE, bool(study.attributes)
     ask = Ask(
-        statistic=COVARIANCE,
+        statistic=statistic,
         by="region" if labels else "",
         share=MICRO,
         tilt=None if secret else 0,
@@ -118,10 +121,17 @@ def _covariance_subject(study: StudyDefinition, *, part: int = 1) -> Subject:
         [cohort_of(PERSON, 2 * MICRO, [0]), cohort_of(PERSON + 1, 2 * MICRO, [0], segment=1)][: 1 + labels],
     )
     plans = [label.plan for label in made.labels] if isinstance(made, LabelsPlan) else [made]
-    of_labels = [plan for plan in plans if isinstance(plan, CovariancePlan)]
+    of_labels = [plan for plan in plans if isinstance(plan, PairPlan)]
     (paid,) = (charge.epsilon for charge in made.charges() if charge.cohort_id == PERSON)
-    upper = (1, GRID_SIZE, GRID_SIZE, GRID_SIZE // 4)
-    before = (0, 0, 0, 0) if secret else (1, 0, GRID_SIZE, -GRID_SIZE // 4)
+    product = GRID_SIZE // 4
+    upper: Sequence[int] = (1, GRID_SIZE, GRID_SIZE, product)
+    before: Sequence[int] = (1, 0, GRID_SIZE, -product)
+    if statistic == CORRELATION:
+        upper, before = (*upper, product, product), (1, 0, 0, *[product] * 3)
+        if secret:
+            upper = (1, *[0] * 8, GRID_SIZE)
+    if secret:
+        before = [0] * len(upper)
     neighbors = [{PERSON: one, PERSON + 1: upper} for one in (before, upper)]
     exact = [[_exact_pair(plan, sums) for sums in neighbors] for plan in of_labels]
 
@@ -133,7 +143,7 @@ def _covariance_subject(study: StudyDefinition, *, part: int = 1) -> Subject:
         found: Cells = np.digitize(likelier, LIKELIER)
         return found
 
-    name = f"covariance{' by region' if labels else ''}, {study.noise}"
+    name = f"{statistic}{' by region' if labels else ''}, {study.noise}"
     return _of_part(
         name + (", secret number of people" if secret else ""),
         study,
@@ -144,8 +154,8 @@ def _covariance_subject(study: StudyDefinition, *, part: int = 1) -> Subject:
     )
 
 
-def _exact_pair(plan: CovariancePlan, sums: Mapping[int, tuple[int, int, int, int]]) -> NDArray[np.float64]:
-    """The sums of a covariance without noise, of which there is one cohort."""
+def _exact_pair(plan: PairPlan, sums: Mapping[int, Sequence[int]]) -> NDArray[np.float64]:
+    """The sums of two numbers without noise, of which there is one cohort."""
     ((cohort,),) = plan.crowd.members
     weight = plan.reader.weighing.weights[0]
     return weight * np.array(plan.reader.parts(*sums[cohort.id]), dtype=np.float64)

@@ -49,6 +49,7 @@ ASKED: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
         SEVERAL,
         [
             {"statistic": "covariance", "measures": "income,age"},
+            {"statistic": "correlation", "measures": "income,age"},
             {"statistic": "mean", "measure": "age"},
             {"statistic": "quantile", "measure": "age", "q": ".9"},
         ],

@@ -35,6 +35,7 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "shares": (CHOICES, {"statistic": "shares"}),
     "coordinates": (POINTS, {"statistic": "mean"}),
     "covariance": (TWO, {"statistic": "covariance", "measures": "a,b"}),
+    "correlation": (TWO, {"statistic": "correlation", "measures": "a,b"}),
 }
 LAPLACE_ONLY = ("uniform",)
 SECRET_KINDS = [name for name in KINDS if name not in ("uniform", "sum")]

@@ -75,7 +75,18 @@ DESCRIBED = {
 }
 """What a description says."""
 
-SHAPES = ("histogram", "distribution", "quantile", "median", "describe", "shares", "count", "covariance")
+SHAPES = (
+    "histogram",
+    "distribution",
+    "quantile",
+    "median",
+    "describe",
+    "shares",
+    "count",
+    "covariance",
+    "correlation",
+    "regression",
+)
 """Statistics that are no mean and not read off one."""
 
 FOUND_RANGE = {"lower": 0.0, "upper": 70.0, "outside_at_most": 0.01, "people_outside_at_most": 4}
@@ -508,6 +519,8 @@ class FakeService:
             if by := parameters.get("by"):
                 made["groups"] = [{"where": {by: label}, **more} for label in ("north", "south")]
             return httpx.Response(200, json=made | more | {"measures": ["income", "age"]})
+        if statistic in ("correlation", "regression"):
+            return httpx.Response(200, json=made | _of_lines(statistic, interval))
         if statistic == "count":
             return httpx.Response(
                 200, json=made | {"estimate": 400.0, "interval": interval | {"lower": 400.0, "upper": 400.0}}
@@ -583,3 +596,18 @@ def _series(study: str, statistic: str) -> dict[str, Any]:
         "without_answer": [],
         "in_words": "0.31 (0.05 to 0.57) since mood-1 (95% interval)",
     }
+
+
+def _of_lines(statistic: str, interval: dict[str, Any]) -> dict[str, Any]:
+    """A correlation of 0.5 with a line of slope 2 through 10, or that line."""
+
+    def number(value: float) -> dict[str, Any]:
+        ends = interval | {"lower": value - 1, "upper": value + 1}
+        return {"estimate": value, "interval": ends, "population_interval": ends}
+
+    band = [{"at": at, "estimate": 10 + 2 * at, "lower": 2 * at, "upper": 20 + 2 * at} for at in (0.0, 9.0)]
+    line = {"slope": number(2.0), "intercept": number(10.0), "band": band}
+    shown = {"r_squared": 0.25, "r_squared_interval": interval | {"lower": 0.0, "upper": 1.0}}
+    if statistic == "regression":
+        return shown | line | {"of": "income", "on": "age", "estimate": None, "interval": None}
+    return shown | number(0.5) | {"measures": ["income", "age"], "lines": [line, line]}

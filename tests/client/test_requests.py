@@ -571,6 +571,16 @@ def test_a_covariance_by_labels_is_read_and_drawn(client: Any, service: FakeServ
     assert [one.value for one in found._drawn()[1]] == [120, 120, 120]
 
 
+def test_a_correlation_and_a_line_are_read(client: Any, service: FakeService) -> None:
+    found = client.correlation("commute", "income", "age")
+    assert service.log[-1].url.query == b"measures=income%2Cage"
+    assert (found.estimate, found.r_squared, found.lines[1].slope.estimate) == (0.5, 0.25, 2.0)
+    line = client.regression("commute", of="income", on="age", by="region")
+    assert service.log[-1].url.query == b"of=income&on=age&by=region"
+    assert (line.of, line.on, line.slope.interval.upper, line.intercept.estimate) == ("income", "age", 3, 10)
+    assert [(one.at, one.lower, one.upper) for one in line.band] == [(0, 0, 20), (9, 18, 38)]
+
+
 def test_a_range_that_is_found_is_read(client: Any, service: FakeService) -> None:
     found = client.mean("commute", range="found", range_part="0.20")
     assert service.log[-1].url.query == b"range=found&range_part=0.20"

@@ -64,8 +64,8 @@ async def test_the_form_has_every_parameter_of_a_plan_and_labels_for_all(
             assert labelled, name
         for described in re.findall(r'aria-describedby="([^"]+)"', form):
             assert all(f'id="{one}"' in form for one in described.split())
-    # `of` can only be a mean.
-    assert seen == {one["name"] for one in query_parameters(plan=True)} - {"of"}
+    # A difference is of means, and both lines are on the page of a correlation.
+    assert seen == {one["name"] for one in query_parameters(plan=True)} - {"of", "on"}
 
 
 async def test_a_refusal_stands_at_its_field(browser: Browser, survey: str):
@@ -241,7 +241,7 @@ async def test_a_covariance_is_asked_for_where_two_numbers_have_one(browser: Bro
     text, population = text_of(page.text), within(answer.json(), interval="population_interval")
     assert "The covariance of income and age" in text
     assert f"for the population {population.lower} to {population.upper}" in text
-    assert "covariance income and age" in text_of((await browser.get(f"/dashboard/studies/{study}")).text)
+    assert "covariance, income and age" in text_of((await browser.get(f"/dashboard/studies/{study}")).text)
     page = await browser.get(await ask(browser, study, {**fields, "by": "region"}))
     assert "By region Each person was charged for the own label only." in text_of(page.text)
     assert "The covariance for each label, with 95 % intervals" in page.text
@@ -255,7 +255,15 @@ async def test_a_covariance_is_asked_for_where_two_numbers_have_one(browser: Bro
     page = await browser.get(await ask(browser, secret, {**fields, "by": "region"}))
     assert "empty" in text_of(page.text)
     assert "takes part." not in text_of(page.text)
-    assert "covariance income and age" in text_of((await browser.get(f"/dashboard/studies/{secret}")).text)
+    assert "covariance, income and age" in text_of((await browser.get(f"/dashboard/studies/{secret}")).text)
+    lines = {**fields, "statistic": "correlation", "share": "0.5", "allow_worse": "true"}
+    for one in (study, secret):
+        page = await browser.get(await ask(browser, one, lines))
+        text = text_of(page.text)
+        assert "The correlation of income and age" in text
+        assert "The line of income on age" in text
+        assert "The line of age on income, with a 95 % band for these people" in page.text
+        assert "intercept" in text
     for other in (
         await service.study(),
         await service.study(measures={name: three[name] for name in ("income", "party")}, **bare),
@@ -263,4 +271,5 @@ async def test_a_covariance_is_asked_for_where_two_numbers_have_one(browser: Bro
         page = await browser.get(f"/dashboard/studies/{other}")
         assert page.status_code == 200
         assert 'value="covariance"' not in page.text
+        assert 'value="correlation"' not in page.text
         assert 'id="measures"' not in page.text

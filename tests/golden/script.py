@@ -441,6 +441,11 @@ async def _measures(record: Recorder) -> None:
             "measures", "GET", f"{path}/plan", "analyse", params={**asked, "statistic": "covariance"}
         )
         await record("measures", "GET", f"{path}/statistics/covariance", "analyse", params=asked)
+        line = {"of": "income", "on": "age", "share": 0.4}
+        await record("measures", "GET", f"{path}/statistics/regression", "analyse", params=line)
+        if relation == "replace_one":
+            together = {"measures": "income,age", "share": 0.4}
+            await record("measures", "GET", f"{path}/statistics/correlation", "analyse", params=together)
 
 
 async def _secret_sizes(record: Recorder) -> None:

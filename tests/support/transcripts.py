@@ -89,7 +89,7 @@ def fix_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "noisy", noisy)
     monkeypatch.setattr(coordinates.CoordinatesPlan, "noisy", lambda plan, sums, *_: (noisy(plan, sums), ()))
     monkeypatch.setattr(
-        covariances.CovariancePlan,
+        covariances.PairPlan,
         "noisy",
         lambda plan, *_: ([PARTS * 7_000_000 * place for place in range(1, plan.reader.sums + 1)], ()),
     )

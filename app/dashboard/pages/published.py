@@ -19,10 +19,7 @@ from app.services.work import run
 from app.web.documents.publication import KEYS_PATH, PUBLIC_PATH
 from app.web.documents.release import ReleaseOut
 from app.web.documents.shape import (
-    CountReleaseOut,
-    CovarianceReleaseOut,
     Published,
-    QuantileReleaseOut,
     published_of,
 )
 from app.web.problems import kind_of
@@ -43,7 +40,7 @@ FRAMES = "dither.frames"
 
 COLUMNS = ("release", "study", "statistic", "measure", "of", "estimate", "lower", "upper", "level", "people")
 
-ONE_NUMBER = ReleaseOut | QuantileReleaseOut | CountReleaseOut | CovarianceReleaseOut
+ONE_NUMBER = ReleaseOut | label_plots.OfOneNumber
 """Answers of one number, also for each label."""
 
 Model = TypeVar("Model", bound=BaseModel)

@@ -24,10 +24,7 @@ from app.services.work import run
 from app.web import question_params
 from app.web.documents.release import ChargeOut, ReleaseOut
 from app.web.documents.shape import (
-    CountReleaseOut,
-    CovarianceReleaseOut,
     Published,
-    QuantileReleaseOut,
     published,
 )
 from app.web.documents.study_out import StudyOut
@@ -127,7 +124,7 @@ def _read(release: StoredRelease, shown: ReleaseOut, study: Study, fields: Mappi
 def _label_plots(release: Published, read: ReleaseOut | None) -> dict[str, Any]:
     """The plots of answers for labels, and of what is read off them; none of another release."""
     drawn: dict[str, Any] = {"labels_plot": None, "read_plot": None}
-    if isinstance(release, QuantileReleaseOut | CountReleaseOut | CovarianceReleaseOut) and release.groups:
+    if isinstance(release, label_plots.OfOneNumber) and release.groups:
         drawn["labels_plot"] = label_plots.labels(release)
     groups = (read or release).groups if isinstance(release, ReleaseOut) else None
     if isinstance(release, ReleaseOut) and groups:

@@ -1,24 +1,24 @@
-"""`covariance`: of two of the numbers that a study asks each person for; its plan, its price and its draw."""
+"""Covariance, correlation and lines of two numbers that a study asks each person for; plan and draw."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from app.accounting.measurement import Measurement, Workload
-from app.accounting.pair_prices import pair_cost, parts_cost
+from app.accounting.measurement import Measurement
 from app.core.epsilon import MICRO
 from app.core.noise import as_document
 from app.core.study import Relation, StudyDefinition
 from app.estimators.accuracy import WORST_VARIANCE
-from app.estimators.covariance import LARGEST, CovarianceReader, PairReader
-from app.estimators.covariance_secret import SecretCovarianceReader, halved
+from app.estimators.covariance import CovarianceReader, PairReader, PublicPair
+from app.estimators.covariance_secret import SecretCovarianceReader
+from app.estimators.second_moments import PublicMomentsReader, SecretMomentsReader
 from app.estimators.weighing import Target, weigh_public
 from app.mechanisms.draw import draw
 from app.services.shapes.priced_plan import Noisy, OneShape
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_parts import Part, groups_of
 from app.services.shapes.shape_plans import priced, weigh
-from app.services.shapes.shape_questions import ShapeQuestion
+from app.services.shapes.shape_questions import CORRELATION, COVARIANCE, ShapeQuestion
 from app.services.shapes.shape_trees import Grown
 
 
@@ -27,20 +27,28 @@ def of_each(offer: int) -> int:
     return max(0, offer - 2) // 2
 
 
+_READERS: Mapping[str, tuple[type[PublicPair], type[SecretCovarianceReader | SecretMomentsReader]]] = {
+    COVARIANCE: (CovarianceReader, SecretCovarianceReader),
+    CORRELATION: (PublicMomentsReader, SecretMomentsReader),
+}
+"""What reads the answer where the number of people is public, and where it is secret."""
+
+
 def _reader(study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd) -> PairReader:
     first, second = (study.of_measure(name).grid for name in question.pair)
+    public, secret = _READERS[question.estimator]
     if study.relation is Relation.ADD_REMOVE_ONE:
-        weighing = halved(weigh(study, question, crowd.groups, crowd.people))
-        return SecretCovarianceReader(weighing=weighing, grids=(first, second), people=question.size)
+        weighing = secret.weighed(weigh(study, question, crowd.groups, crowd.people))
+        return secret(weighing=weighing, grids=(first, second), people=question.size)
     tilt = (question.tilt or 0) / MICRO
     # Products have half of the spread and half of the noise of a number: the weights of a mean serve.
     target = Target(variance=WORST_VARIANCE, tilt=tilt)
     weighing = weigh_public(groups_of(crowd, of_each), crowd.people, target, tilt, currency=study.noise)
-    return CovarianceReader(weighing=weighing, grids=(first, second))
+    return public(weighing=weighing, grids=(first, second))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CovariancePlan(OneShape[Noisy]):
+class PairPlan(OneShape[Noisy]):
     """One question, priced, for one crowd.
 
     Attributes:
@@ -52,25 +60,21 @@ class CovariancePlan(OneShape[Noisy]):
     @classmethod
     def of_crowd(
         cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, part: Part = int
-    ) -> "CovariancePlan":
+    ) -> "PairPlan":
         """Plan and price it, for all of each offer.
 
         Raises:
             NotApplicable: no person central or public is there, and the number of people is public.
             InternalFault: a charge exceeds an offer.
         """
-        secret, reader = study.relation is Relation.ADD_REMOVE_ONE, _reader(study, question, crowd)
-
-        def price(weight: int) -> int:
-            return (parts_cost if secret else pair_cost)(weight, reader.noise)
-
-        costs, most = priced(crowd, reader.weighing, price)
+        reader = _reader(study, question, crowd)
+        costs, most = priced(crowd, reader.weighing, reader.price)
         return cls(crowd=crowd, reader=reader, costs=costs, most=most)
 
     @property
     def parts_of_document(self) -> tuple[str, ...]:
         """See `OneShape`."""
-        return ("estimate", "interval", "population_interval", "means")
+        return self.reader.document
 
     @property
     def predicted_error(self) -> float:
@@ -79,17 +83,17 @@ class CovariancePlan(OneShape[Noisy]):
 
     @property
     def interval_width(self) -> float:
-        """Predicted width of the interval [range width squared]."""
+        """Predicted width of the interval, see `PairReader`."""
         return self.reader.interval_width
 
     @property
     def part_told(self) -> float:
         """They may reach from the least to the largest one."""
-        return self.interval_width / (2 * LARGEST)
+        return self.interval_width / (2 * self.reader.largest)
 
     def unit(self, study: StudyDefinition) -> float:
-        """As above [one unit times the other]."""
-        return 2 * LARGEST * self.reader.unit
+        """As above, in the unit of the answer."""
+        return 2 * self.reader.largest * self.reader.unit
 
     def noise_json(self) -> str:
         """The noise, for the ledger."""
@@ -98,14 +102,17 @@ class CovariancePlan(OneShape[Noisy]):
     def measured(self) -> list[Measurement]:
         """What is measured of whom, for the ledger."""
         weights, noise = self.reader.weighing.weights, self.reader.noise
-        return [Measurement.of_weights(Workload.PAIR, noise, weights, self.crowd.groups, self.crowd.members)]
+        return [
+            Measurement.of_weights(
+                self.reader.workload, noise, weights, self.crowd.groups, self.crowd.members
+            )
+        ]
 
     def noisy(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> Noisy:
         """The weighed sums with exact noise, and no reports. Integers until it is in; draws entropy.
 
         Args:
-            counts: For each cohort that takes part its people, the sums of both numbers [grid steps], and the
-                sum of their products about the middles [2^-30 of a squared step].
+            counts: For each cohort that takes part its people, and what `PairReader.parts` needs of them.
             grown: None: it has no `trees`.
         """
         parts = [
@@ -122,8 +129,8 @@ class CovariancePlan(OneShape[Noisy]):
         return self.reader.read(*(sums for sums, _ in drawn))
 
     def of_labels(
-        self, labels: "Sequence[tuple[ShapeCrowd, CovariancePlan | None]]", question: ShapeQuestion
-    ) -> "CovariancePlan":
+        self, labels: "Sequence[tuple[ShapeCrowd, PairPlan | None]]", question: ShapeQuestion
+    ) -> "PairPlan":
         """See `OneShape`."""
         weighed = [(crowd.people, one.reader.weighing) for crowd, one in labels if one is not None]
         people = sum(crowd.people for crowd, _ in labels)

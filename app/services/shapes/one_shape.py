@@ -6,7 +6,7 @@ from typing import Any
 from app.core.study import StudyDefinition
 from app.services.shapes.coordinates import CoordinatesPlan
 from app.services.shapes.counts import CountPlan
-from app.services.shapes.covariances import CovariancePlan
+from app.services.shapes.covariances import PairPlan
 from app.services.shapes.descriptions import Description
 from app.services.shapes.priced_plan import OneShape
 from app.services.shapes.quantiles import QuantilePlan
@@ -15,6 +15,7 @@ from app.services.shapes.shape_parts import Part
 from app.services.shapes.shape_plans import ShapePlan, refuse_without_people
 from app.services.shapes.shape_questions import (
     COORDINATES,
+    CORRELATION,
     COUNT,
     COVARIANCE,
     DESCRIBE,
@@ -31,7 +32,7 @@ PLANS: Mapping[str, Callable[[StudyDefinition, ShapeQuestion, ShapeCrowd, Part],
     DESCRIBE: Description.of_crowd,
     COORDINATES: CoordinatesPlan.of_crowd,
     COUNT: CountPlan.of_crowd,
-    COVARIANCE: CovariancePlan.of_crowd,
+    **dict.fromkeys((COVARIANCE, CORRELATION), PairPlan.of_crowd),
 }
 """What plans the answer of each estimator."""
 
@@ -43,7 +44,7 @@ def of_crowd(
 
     Args:
         study, question, crowd: What is asked of whom.
-        part: What of an offer it may take; all of it if not given, as always of a covariance.
+        part: What of an offer it may take; all of it if not given, as always of a pair of numbers.
 
     Raises:
         BudgetExhausted: people could take part, but cannot pay any more.

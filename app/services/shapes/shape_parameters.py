@@ -5,13 +5,13 @@ from fractions import Fraction
 
 from app.core import question
 from app.core.epsilon import MICRO
-from app.core.errors import InvalidRequest
+from app.core.errors import FieldError, InvalidRequest
 from app.core.grid import GRID_SIZE, NotANumber, parse_decimal
 from app.core.question import DEFAULT_BINS, DIGITS, MOST_BINS
 from app.core.study import StudyDefinition
+from app.services.statistics.questions import ON, PAIR
 
 PART = "range_part"
-PAIR = "measures"
 DEFAULT_PART = int(question.DEFAULT_PART * MICRO)
 
 
@@ -48,15 +48,24 @@ def read_bins(
     return tuple(point for point, _ in inner), ends
 
 
-def read_pair(study: StudyDefinition, parameters: Mapping[str, str]) -> tuple[str, ...]:
-    """The two numbers of a covariance."""
+def read_pair(study: StudyDefinition, parameters: Mapping[str, str], *, line: bool) -> tuple[str, ...]:
+    """Two numbers that go together, in one order: the answer is paid for once. Of a `line`, `of` and `on`."""
     numbers = [name for name, one in study.measures.named.items() if not one.choices and one.dimension == 1]
     if len(numbers) < 2:
         raise InvalidRequest.field("statistic", "is for studies of several numbers: see measures")
     names = tuple(name.strip() for name in parameters.get(PAIR, "").split(","))
+    known = ", ".join(numbers)
+    if line:
+        wrong = {"of": names[0] not in numbers, ON: names[-1] not in numbers or names[-1] == names[0]}
+        errors = [
+            FieldError(field, f"must be one of {known}" + (", and not that of" if field == ON else ""))
+            for field, one in wrong.items()
+            if one
+        ]
+        if errors:
+            raise InvalidRequest.naming(errors, "the question is ")
     if len(names) != 2 or names[0] == names[1] or not set(names) <= set(numbers):
-        raise InvalidRequest.field(PAIR, f"must be two of {', '.join(numbers)}, with a comma between")
-    # In one order: a covariance is the same either way, and is paid for once.
+        raise InvalidRequest.field(PAIR, f"must be two of {known}, with a comma between")
     return tuple(name for name in numbers if name in names)
 
 

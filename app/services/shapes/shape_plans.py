@@ -33,6 +33,7 @@ SUMMARIES = {
     "found_range": "The mean of the values moved into a range that a part of the price finds first.",
     "shares": "Noisy counts by choice with weights min(epsilon, tau), moved to shares that sum to 1.",
     "covariance": "Noisy sums of two numbers and of their products, the products at no further price.",
+    "correlation": "Noisy sums of two numbers, of their products and squares, at the price of a covariance.",
     "coordinates": "Mean and spread of each coordinate, each with an equal part of the price.",
     "count": "The number of people, each counted as one; a secret one has noise like 1 / epsilon.min.",
     "quantile": "Read off noisy counts of cells that come nearer to it level by level, with an interval.",

@@ -15,9 +15,9 @@ from app.core.study import NO_SIZE, NOT_OF_CHOICES, Relation, StudyDefinition
 from app.core.study import assumption as of_mean
 from app.estimators.found_range import FoundRange, ladder
 from app.estimators.registry import AUTO
+from app.estimators.second_moments import NUMBERS
 from app.services.shapes.shape_parameters import (
     DEFAULT_PART,
-    PAIR,
     PART,
     read_bins,
     read_pair,
@@ -32,7 +32,9 @@ from app.services.statistics.questions import (
     FOUND,
     MEAN,
     NO_SUM,
+    PAIR,
     RANGE,
+    REGRESSION,
     SD,
     STATISTICS,
     SUM,
@@ -47,11 +49,15 @@ from app.services.statistics.questions import (
 )
 
 HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN = "histogram", "distribution", "quantile", "median"
-DESCRIBE, SHARES, COVARIANCE = "describe", "shares", "covariance"
+DESCRIBE, SHARES, COVARIANCE, CORRELATION = "describe", "shares", "covariance", "correlation"
 
-SHAPES = (HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN, DESCRIBE, SHARES, COUNT, COVARIANCE)
+OF_PAIRS = (COVARIANCE, CORRELATION, REGRESSION)
+"""Statistics of two numbers of a study of measures."""
+
+SHAPES = (HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN, DESCRIBE, SHARES, COUNT, *OF_PAIRS)
 """Statistics of the distribution, and of how many people there are. A histogram and the distribution
-function over the same bins are read off one release, and so are a median and the quantile 0.5."""
+function over the same bins are read off one release, and so are a median and the quantile 0.5, and a
+correlation and the lines of either number on the other one."""
 
 BY_BINS = (HISTOGRAM, DISTRIBUTION)
 
@@ -71,6 +77,8 @@ ESTIMATORS = {
     SHARES: SHARES,
     COUNT: COUNT,
     COVARIANCE: COVARIANCE,
+    CORRELATION: CORRELATION,
+    REGRESSION: CORRELATION,
 }
 """What answers each statistic here."""
 
@@ -90,7 +98,7 @@ _PHRASES = {MEAN: f"a {MEAN} over a range that is found", SHARES: "shares of cho
 
 _OF_ALL = {
     COUNT: "does not apply to a count, which is of people",
-    COVARIANCE: "does not apply to a covariance: its measures are two",
+    **{name: f"does not apply to a {name}: its measures are two" for name in OF_PAIRS},
 }
 """Statistics that are not about one measure, and why none is to be named."""
 
@@ -131,7 +139,7 @@ class ShapeQuestion(AnyQuestion):
         choices: The labels of all bins, for shares of choices.
         quantile: q, for quantiles.
         part: Of the price that finds the range [ppm]; for a mean over a found range.
-        pair: Of which two measures, for a covariance.
+        pair: Of which two measures, for a covariance, a correlation and lines.
         spread: Whether the answer must have a variance; asked for where it takes sums of its own.
         public: Whether it asks for the number of people where that is public: then it charges no one.
         expected: Of a found range the one that was found last, or None. No part of the question.
@@ -198,7 +206,7 @@ class ShapeQuestion(AnyQuestion):
 
     @property
     def of_whom_and_what(self) -> dict[str, object]:
-        """As of every question; of a covariance with its two measures."""
+        """As of every question; of two measures with these."""
         shown = super(ShapeQuestion, self).of_whom_and_what
         return shown | {PAIR: list(self.pair)} if self.pair else shown
 
@@ -210,7 +218,7 @@ class ShapeQuestion(AnyQuestion):
     @property
     def adds_up(self) -> bool:
         """Whether, with `by`, the answer for all people is read off the noisy sums of labels."""
-        return self.counts_bins or self.estimator in (COVARIANCE, COORDINATES)
+        return self.counts_bins or self.estimator in (*OF_PAIRS, COORDINATES)
 
     def refuse_too_many_numbers(self, study: StudyDefinition) -> None:
         """Refuse a new answer that would have too many; one that is stored is still given.
@@ -223,6 +231,7 @@ class ShapeQuestion(AnyQuestion):
             SHARES: len(self.choices),
             COORDINATES: study.dimension,
             DESCRIBE: OF_A_DESCRIPTION,
+            CORRELATION: NUMBERS,
         }.get(self.estimator, 1)
         labels = len(study.attributes.labels[self.by]) if self.by else 1
         if numbers * labels <= MOST_NUMBERS:
@@ -244,7 +253,7 @@ class ShapeQuestion(AnyQuestion):
             return {RANGE: FOUND, PART: self.part / MICRO}
         if self.estimator == HISTOGRAM:
             return {"edges": list(self.edges)}
-        if self.counts_bins or self.estimator in (COUNT, COVARIANCE, COORDINATES):
+        if self.counts_bins or self.estimator in (COUNT, *OF_PAIRS, COORDINATES):
             return {}
         quantile = {} if self.quantile is None else {"q": float(self.quantile)}
         return quantile | {"candidates": len(self.starts)}
@@ -288,7 +297,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         errors.append(FieldError("tilt", "does not apply to a count: values have no place in it"))
     if not secret and ask.expected_size is not None:
         errors.append(FieldError("expected_size", NO_SIZE))
-    own = () if vectors else ASKABLE[ask.statistic].own
+    own = () if vectors else (PAIR,) if ask.statistic in OF_PAIRS else ASKABLE[ask.statistic].own
     those = f"it has {', '.join(own)}" if own else "it has none"
     errors += [
         FieldError(name, f"not a parameter of {of}; {those}") for name in parameters if name not in own
@@ -309,8 +318,8 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
             starts, edges = read_bins(study, parameters)
         elif estimator == SHARES:
             starts = study.choice_points[1:]
-        elif estimator == COVARIANCE:
-            pair = read_pair(study, parameters)
+        elif estimator in OF_PAIRS:
+            pair = read_pair(study, parameters, line=ask.statistic == REGRESSION)
         elif estimator in (COUNT, COORDINATES):
             starts = ()
         elif estimator == FOUND_RANGE:

@@ -9,7 +9,7 @@ from app.estimators.found_range import FoundRange
 from app.services import work
 from app.services.observer import Observer
 from app.services.shapes import shape_trees
-from app.services.shapes.shape_questions import COORDINATES
+from app.services.shapes.shape_questions import COORDINATES, COVARIANCE
 from app.services.shapes.shape_request import ShapeRequest
 from app.services.shapes.shape_trees import Cells, Grown, Tree
 from app.store import bins
@@ -41,7 +41,12 @@ class Scanning:
         """See `priced_plan.Scans`."""
         study, question = self.request.study.definition, self.request.question
         if question.pair:
-            return await self._summed(bins.pair(*map(study.measures.place, question.pair)))
+            first, second = map(study.measures.place, question.pair)
+            if question.estimator == COVARIANCE:
+                return await self._summed(bins.pair(first, second))
+            return await self._summed(
+                (bins.moments if self.request.compares else bins.bernstein)(first, second)
+            )
         if question.estimator == COORDINATES:
             return await self._summed(bins.coordinates(self.request.place or 0, study.dimension))
         return await self._by_cell() if question.counts_bins else {}

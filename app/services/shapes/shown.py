@@ -1,10 +1,12 @@
 """What an analyst sees of a release of any kind, by what was asked. Free: it is all published."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from app.core.study import StudyDefinition
 from app.services.shapes.shape_questions import DISTRIBUTION, FOUND_RANGE, of_shape
+from app.services.statistics.questions import REGRESSION
 from app.services.statistics.reading import Reading
 from app.services.statistics.readings import of_coordinates, read_off
 
@@ -36,4 +38,18 @@ def _shape_off(body: bytes, reading: Reading, study: StudyDefinition) -> bytes:
     if statistic == DISTRIBUTION:
         for answer in (document, *document.get("groups", ())):
             answer["bins"] = answer.pop("cumulative")
+    if statistic == REGRESSION:
+        document = _of_line(document, reading.line)
     return json.dumps(document | {"statistic": statistic}, separators=(",", ":")).encode()
+
+
+def _of_line(document: dict[str, Any], line: Sequence[str]) -> dict[str, Any]:
+    """A release of a correlation as the answer for the line of one of its numbers on the other one."""
+    place = document.pop("measures").index(line[0])
+    for answer in (document, *document.get("groups", ())):
+        for name in ("estimate", "interval", "population_interval"):
+            del answer[name]
+        means, lines = answer.pop("means"), answer.pop("lines")
+        answer |= dict.fromkeys(("slope", "intercept", "band")) if lines is None else lines[place]
+        answer["means"] = means and [means[place], means[1 - place]]
+    return document | {"of": line[0], "on": line[1]}

@@ -16,7 +16,10 @@ from app.services.statistics.questions import (
     DECLARED,
     FOUND,
     MEAN,
+    ON,
+    PAIR,
     RANGE,
+    REGRESSION,
     STATISTICS,
     SUM,
     Ask,
@@ -44,6 +47,7 @@ class Reading:
         by: The attribute of `shares` and `between`.
         shares: Of the population that each label has, if known; they sum to one. Empty without.
         between: The two labels of a difference; empty for other statistics.
+        line: Of a regression the number that is explained, and the one that explains; empty for others.
     """
 
     ask: Ask
@@ -52,6 +56,7 @@ class Reading:
     by: str = ""
     shares: Mapping[str, Fraction] = field(default_factory=dict)
     between: tuple[str, ...] = ()
+    line: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, study: StudyDefinition, ask: Ask) -> "Reading":
@@ -71,11 +76,13 @@ class Reading:
                 by, between = _between(study, ask.between)
         except ValueError as error:
             errors.append(FieldError("between", str(error)))
+        line: tuple[str, ...] = ()
+        if ask.statistic == REGRESSION:
+            ask, line = _line(ask)
         if ask.statistic != DIFFERENCE:
+            where = {"of": f"a {DIFFERENCE} and a {REGRESSION}", "between": f"a {DIFFERENCE}"}
             errors += [
-                FieldError(name, f"applies to a {DIFFERENCE}")
-                for name in ("of", "between")
-                if getattr(ask, name)
+                FieldError(name, f"applies to {those}") for name, those in where.items() if getattr(ask, name)
             ]
         elif ask.of not in ("", MEAN):
             errors.append(FieldError("of", f"must be {MEAN}"))
@@ -116,6 +123,7 @@ class Reading:
             by=by,
             shares=shares,
             between=between,
+            line=line,
         )
         read = None if ask.until is None else ask
         return replace(reading, ask=replace(plain, needs=tuple(reading.weights), read=read))
@@ -143,6 +151,26 @@ def _no_until(study: StudyDefinition, ask: Ask) -> str:
         widths = (MEAN, SUM, DIFFERENCE)
         return "" if ask.statistic in widths else f"applies to {', '.join(widths)}: no others' is predicted"
     return "" if ask.statistic == COUNT else f"applies to {COUNT} here: no other half-width is predicted"
+
+
+def _line(ask: Ask) -> tuple[Ask, tuple[str, str]]:
+    """A question for the line of one number on another one as one for both, and these.
+
+    Raises:
+        InvalidRequest: they are not given as it takes them.
+    """
+    parameters = dict(ask.parameters)
+    line = ask.of, parameters.pop(ON, "")
+    errors = [
+        FieldError(name, "is needed: a number that is explained, and on the one that explains it")
+        for name, value in zip(("of", ON), line, strict=True)
+        if not value
+    ]
+    if PAIR in parameters:
+        errors.append(FieldError(PAIR, f"does not apply to a {REGRESSION}, which takes of and {ON}"))
+    if errors:
+        raise InvalidRequest.naming(errors, "the question is ")
+    return replace(ask, of="", parameters={**parameters, PAIR: ",".join(line)}), line
 
 
 def _attribute(study: StudyDefinition, text: str, example: str) -> tuple[str, list[str]]:

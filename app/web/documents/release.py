@@ -321,7 +321,7 @@ class ClusterReleaseOut(AnswerOut):
     charges: list[ChargeOut] | None = None
 
 
-ABOUT = frozenset({"measures", "measure", "where", "by", "range", "statistic", "parameters"})
+ABOUT = frozenset({"of", "on", "measures", "measure", "where", "by", "range", "statistic", "parameters"})
 """The fields that `about` reads."""
 
 
@@ -332,6 +332,8 @@ def about(document: Mapping[str, Any]) -> str:
     'quantile 0.9, region north, by sex'
     """
     parts = [document.get("measure"), " and ".join(document.get("measures") or ())]
+    if document["statistic"] == "regression":
+        parts.append(f"{document['of']} on {document['on']}")
     if document["statistic"] == "quantile":
         parts.append(f"quantile {document['parameters']['q']:g}")
     parts += [f"{name} {label}" for name, label in (document.get("where") or {}).items()]
@@ -369,6 +371,8 @@ def error_of(statistic: str, *, of_coordinates: bool = False) -> tuple[str, str]
             return "people", "of the count"
         case "covariance":
             return "in the product of both units", "of the covariance"
+        case "correlation" | "regression":
+            return "without a unit", "of the correlation of numbers that are spread evenly"
         case "shares":
             return "part of all people", "of a choice's share"
         case "histogram" | "distribution":

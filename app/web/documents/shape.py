@@ -12,6 +12,7 @@ from app.core.session import SessionProtocol
 from app.core.study import Relation
 from app.services.shapes.shape_questions import (
     COORDINATES,
+    CORRELATION,
     COUNT,
     COVARIANCE,
     DESCRIBE,
@@ -19,6 +20,7 @@ from app.services.shapes.shape_questions import (
     QUANTILE,
     SHARES,
 )
+from app.services.statistics.questions import REGRESSION
 from app.web.documents.release import (
     AnswerOut,
     ChargeOut,
@@ -215,6 +217,88 @@ class CovarianceReleaseOut(_ByLabelOut[CovarianceOfLabelOut]):
     noisy_count: NoisyCount = None
 
 
+class WithIntervalOut(WireOut):
+    """A number with both of its intervals."""
+
+    estimate: float
+    interval: IntervalOut
+    population_interval: IntervalOut
+
+
+class PointOfLineOut(WireOut):
+    """Where a line is at one place."""
+
+    at: float = Field(description="The number that explains; all others are of the one that is explained.")
+    estimate: float
+    lower: float = Field(
+        description="Of a 95 % interval for the dataset's line here; between points straight lines hold, too."
+    )
+    upper: float
+
+
+class LineOut(WireOut):
+    """The least-squares line of one number on the other one."""
+
+    slope: WithIntervalOut
+    intercept: WithIntervalOut = Field(description="Where the number that explains is 0.")
+    band: list[PointOfLineOut] = Field(description="Over the range of the number that explains, ascending.")
+
+
+class CorrelationOfLabelOut(LabelOut):
+    """The same of the people with one label; all null where none of them takes part."""
+
+    estimate: float | None
+    interval: IntervalOut | None
+    population_interval: IntervalOut | None
+    r_squared: float | None
+    r_squared_interval: IntervalOut | None
+    means: list[float] | None
+    lines: list[LineOut] | None
+
+
+class CorrelationReleaseOut(_ByLabelOut[CorrelationOfLabelOut]):
+    """The correlation of two of the numbers that people gave, and the lines of either on the other one."""
+
+    statistic: Literal["correlation"]
+    measures: list[str]
+    estimate: float = Field(description="Between -1 and 1.")
+    interval: IntervalOut = Field(description="For the dataset.")
+    population_interval: IntervalOut
+    r_squared: float = Field(description="Its square: which part of the variance either line explains.")
+    r_squared_interval: IntervalOut
+    means: list[float] = Field(description="The mean of each of them, off the same noisy sums.")
+    lines: list[LineOut] = Field(
+        description="Of the first measure on the second one, and the other way round."
+    )
+    noisy_count: NoisyCount = None
+
+
+class RegressionOfLabelOut(LabelOut):
+    """The line of the people with one label; all null where none of them takes part."""
+
+    slope: WithIntervalOut | None
+    intercept: WithIntervalOut | None
+    r_squared: float | None
+    r_squared_interval: IntervalOut | None
+    means: list[float] | None
+    band: list[PointOfLineOut] | None
+
+
+class RegressionReleaseOut(_ByLabelOut[RegressionOfLabelOut], LineOut):
+    """The line of one number on another one, read off the release of their correlation.
+
+    `predicted_error` is that of the correlation.
+    """
+
+    statistic: Literal["regression"]
+    of: str = Field(description="The measure that is explained.")
+    on: str = Field(description="The measure that explains.")
+    r_squared: float = Field(description="The part of the variance that the line explains, 0 to 1.")
+    r_squared_interval: IntervalOut
+    means: list[float] = Field(description="Of both, the one that is explained first.")
+    noisy_count: NoisyCount = None
+
+
 class CoordinateOut(StatisticOut):
     """A coordinate of the mean, or of what was asked in its place, with its accuracy."""
 
@@ -284,7 +368,9 @@ class DescriptionOut(_ByLabelOut[DescriptionOfLabelOut]):
     quartiles: list[QuartileOut] = Field(description="At 0.25, 0.5 and 0.75, ascending.")
 
 
-Numbers = CountReleaseOut | CovarianceReleaseOut | QuantileReleaseOut | DescriptionOut
+Lines = CorrelationReleaseOut | RegressionReleaseOut
+
+Numbers = CountReleaseOut | CovarianceReleaseOut | Lines | QuantileReleaseOut | DescriptionOut
 
 Shape = HistogramReleaseOut | SharesReleaseOut | CoordinatesReleaseOut | Numbers
 
@@ -296,12 +382,14 @@ _MODELS: Mapping[str, type[Published]] = {
     COORDINATES: CoordinatesReleaseOut,
     COUNT: CountReleaseOut,
     COVARIANCE: CovarianceReleaseOut,
+    CORRELATION: CorrelationReleaseOut,
+    REGRESSION: RegressionReleaseOut,
     QUANTILE: QuantileReleaseOut,
     DESCRIBE: DescriptionOut,
     SessionProtocol.KMEANS: ClusterReleaseOut,
 }
-"""What a release says, by its estimator; all others say a mean. To try one after the other takes seconds
-where there are thousands of numbers."""
+"""What a release says, by its estimator, or by what is read off it; all others say a mean. To try one after
+the other takes seconds where there are thousands of numbers."""
 
 
 def published(body: bytes) -> Published:
@@ -311,4 +399,6 @@ def published(body: bytes) -> Published:
 
 def published_of(document: Mapping[str, Any]) -> Published:
     """The same of a document that was read."""
-    return _MODELS.get(document["estimator"], ReleaseOut).model_validate(document)
+    estimator, statistic = document["estimator"], document["statistic"]
+    model = _MODELS.get(statistic if statistic == REGRESSION else estimator, ReleaseOut)
+    return model.model_validate(document)

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 
-from dither._answers import Plan, Release, Series
+from dither._answers import Plan, Release
 from dither._async.base import AsyncBase
 from dither._calls import (
     Labels,
@@ -22,7 +22,7 @@ from dither._calls import (
     schedule_path,
     study_path,
 )
-from dither._documents import Publication, Schedule, Study
+from dither._documents import Publication, Schedule, Series, Study
 from dither._wire import Parameter
 from dither.device.numbers import Numeric
 
@@ -301,6 +301,34 @@ class AsyncAnalyst(AsyncBase):
         return await self._statistic(
             study, "covariance", {"measures": f"{first},{second}"} | parameters, where
         )
+
+    async def correlation(
+        self, study: str, first: str, second: str, *, where: Where | None = None, **parameters: Parameter
+    ) -> Release:
+        """The correlation of two numbers, and in `lines` either on the other.
+
+        Privacy: as `covariance`.
+
+        Examples:
+            >>> print((await analyst.correlation("household", "income", "age")).estimate)
+            0.5
+        """
+        return await self._statistic(
+            study, "correlation", {"measures": f"{first},{second}"} | parameters, where
+        )
+
+    async def regression(
+        self, study: str, of: str, on: str, *, where: Where | None = None, **parameters: Parameter
+    ) -> Release:
+        """The line of one number on another: `slope`, `intercept`, `r_squared`, `band`.
+
+        Privacy: free after their `correlation`, else as `covariance`.
+
+        Examples:
+            >>> print((await analyst.regression("household", of="income", on="age")).slope.estimate)
+            2.0
+        """
+        return await self._statistic(study, "regression", {"of": of, "on": on} | parameters, where)
 
     async def describe(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
         """Count, mean, standard deviation and quartiles: one release with one price.

@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from dither._answers import Plan, Release, Series
+from dither._answers import Plan, Release
 from dither._calls import (
     Labels,
     Shares,
@@ -22,7 +22,7 @@ from dither._calls import (
     schedule_path,
     study_path,
 )
-from dither._documents import Publication, Schedule, Study
+from dither._documents import Publication, Schedule, Series, Study
 from dither._sync.base import Base
 from dither._wire import Parameter
 from dither.device.numbers import Numeric
@@ -300,6 +300,32 @@ class Analyst(Base):
             120.0
         """
         return self._statistic(study, "covariance", {"measures": f"{first},{second}"} | parameters, where)
+
+    def correlation(
+        self, study: str, first: str, second: str, *, where: Where | None = None, **parameters: Parameter
+    ) -> Release:
+        """The correlation of two numbers, and in `lines` either on the other.
+
+        Privacy: as `covariance`.
+
+        Examples:
+            >>> print((analyst.correlation("household", "income", "age")).estimate)
+            0.5
+        """
+        return self._statistic(study, "correlation", {"measures": f"{first},{second}"} | parameters, where)
+
+    def regression(
+        self, study: str, of: str, on: str, *, where: Where | None = None, **parameters: Parameter
+    ) -> Release:
+        """The line of one number on another: `slope`, `intercept`, `r_squared`, `band`.
+
+        Privacy: free after their `correlation`, else as `covariance`.
+
+        Examples:
+            >>> print((analyst.regression("household", of="income", on="age")).slope.estimate)
+            2.0
+        """
+        return self._statistic(study, "regression", {"of": of, "on": on} | parameters, where)
 
     def describe(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
         """Count, mean, standard deviation and quartiles: one release with one price.

@@ -19,11 +19,10 @@ from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian
 from app.core.study import Relation, StudyDefinition, Trust
 from app.services.shapes import covariances, shape_kinds
-from app.services.shapes.covariances import CovariancePlan
+from app.services.shapes.covariances import PairPlan
 from app.services.shapes.shape_labels import LabelsPlan
-from app.services.shapes.shape_parameters import PAIR
 from app.services.shapes.shape_questions import COVARIANCE, resolve
-from app.services.statistics.questions import Ask
+from app.services.statistics.questions import PAIR, Ask
 from tests.unit.services.test_covariances import (
     GAUSSIAN,
     HOUSEHOLD,
@@ -72,15 +71,13 @@ def by_region(
     return found
 
 
-def plans_of(plan: LabelsPlan) -> dict[int, CovariancePlan]:
+def plans_of(plan: LabelsPlan) -> dict[int, PairPlan]:
     """Those of labels with an answer, by their places."""
-    return {
-        place: label.plan for place, label in enumerate(plan.labels) if isinstance(label.plan, CovariancePlan)
-    }
+    return {place: label.plan for place, label in enumerate(plan.labels) if isinstance(label.plan, PairPlan)}
 
 
 def reader_of(plan: LabelsPlan) -> Any:
-    assert isinstance(plan.whole, CovariancePlan)
+    assert isinstance(plan.whole, PairPlan)
     return plan.whole.reader
 
 

@@ -15,10 +15,9 @@ from app.core.grid import GRID_SIZE
 from app.core.measures import Measures
 from app.core.study import Currency, Relation, StudyDefinition, Trust
 from app.services.shapes import covariances, shape_kinds
-from app.services.shapes.covariances import CovariancePlan
-from app.services.shapes.shape_parameters import PAIR
+from app.services.shapes.covariances import PairPlan
 from app.services.shapes.shape_questions import COVARIANCE, resolve
-from app.services.statistics.questions import Ask
+from app.services.statistics.questions import PAIR, Ask
 from dither_research.histories import STUDY
 
 MIDDLE = GRID_SIZE // 2
@@ -54,13 +53,13 @@ def cohort(number: int, epsilon: int, count: int, spent: int = 0) -> Cohort:
 
 def plan_of(
     people: list[Cohort], study: StudyDefinition = HOUSEHOLD, tilt: int = 0, size: float | None = None
-) -> CovariancePlan:
+) -> PairPlan:
     own = None if study.relation is Relation.ADD_REMOVE_ONE else tilt
     ask = Ask(
         statistic=COVARIANCE, share=MICRO, tilt=own, expected_size=size, parameters={PAIR: "income,age"}
     )
     found = shape_kinds.make(study, resolve(study, ask), people)
-    assert isinstance(found, CovariancePlan)
+    assert isinstance(found, PairPlan)
     return found
 
 

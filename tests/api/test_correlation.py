@@ -1,0 +1,109 @@
+"""Correlation and regression over HTTP: one release for both and both ways, refused by field."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.api.service import Service, assert_problem
+from tests.api.test_covariance import ONE, regions
+from tests.api.test_measures import household, move_in
+from tests.api.test_shapes import get, spent
+
+GAUSSIAN = {"noise": "gaussian", "delta": 1e-6}
+PAIR = {"measures": "income,age"}
+LINE = {"of": "income", "on": "age"}
+
+
+@pytest.mark.parametrize("terms", [{}, GAUSSIAN, ONE, ONE | GAUSSIAN], ids=str)
+async def test_one_release_has_the_correlation_and_both_lines(service: Service, terms: dict[str, Any]):
+    study = await household(service, default_share=0.5, **terms)
+    await move_in(service, study)
+    more = {"expected_size": 300} if terms and "relation" in terms else {}
+    (plan,) = (await get(service, study, "plan", statistic="regression", **LINE, **more))["estimators"]
+    (both,) = (await get(service, study, "plan", statistic="covariance", **PAIR, **more))["estimators"]
+    assert plan["epsilon_max"] == both["epsilon_max"]
+    found = await get(service, study, "statistics/regression", **LINE, **more)
+    assert found["epsilon_max"] == plan["epsilon_max"]
+    assert found["predicted_error"] == plan["predicted_error"]
+    paid = await spent(service, study, "p7")
+    assert paid == pytest.approx(found["epsilon_max"], abs=1e-5)
+    together = await get(service, study, "statistics/correlation", **PAIR, **more)
+    turned = await get(service, study, "statistics/regression", of="age", on="income", **more)
+    assert together["id"] == turned["id"] == found["id"]
+    assert await spent(service, study, "p7") == paid, "the second question is free"
+    assert together["measures"] == ["income", "age"]
+    assert (found["of"], found["on"], turned["of"], turned["on"]) == ("income", "age", "age", "income")
+    assert found["means"] == turned["means"][::-1] == together["means"]
+    first, second = together["lines"]
+    for line, own in ((first, found), (second, turned)):
+        assert {name: own[name] for name in line} == line
+        assert {"estimate", "interval", "lines", "measures"}.isdisjoint(own)
+    assert found["r_squared"] == pytest.approx(together["estimate"] ** 2)
+    for number in (found["slope"], found["intercept"], together):
+        for name in ("interval", "population_interval"):
+            assert number[name]["lower"] <= number["estimate"] <= number[name]["upper"]
+    assert abs(found["means"][0] - 1495) < 1000
+    ends = [one["at"] for one in (found["band"][0], found["band"][-1])]
+    assert ends == [18, 98]
+    assert len(found["band"]) == 21
+    assert (await service.api.services.ledger.audit()).clean
+
+
+@pytest.mark.parametrize("terms", [{}, ONE])
+async def test_the_sums_of_the_database_are_those_of_the_people(
+    service: Service, terms: dict[str, Any], monkeypatch
+):
+    monkeypatch.setattr("app.services.shapes.covariances.draw", lambda noise, queries: [0] * queries)
+    study = await household(service, default_share=0.5, **terms)
+    await move_in(service, study)
+    incomes, ages = np.arange(300) * 10.0, 20.0 + np.arange(300) % 30
+    found = await get(service, study, "statistics/regression", **LINE)
+    slope, intercept = np.polyfit(ages, incomes, 1)
+    assert found["slope"]["estimate"] == pytest.approx(float(slope), rel=1e-4)
+    assert found["intercept"]["estimate"] == pytest.approx(float(intercept), rel=1e-4)
+    assert found["r_squared"] == pytest.approx(float(np.corrcoef(incomes, ages)[0, 1]) ** 2, rel=1e-3)
+
+
+async def test_every_label_has_its_own_for_the_price_of_one(service: Service):
+    study = await regions(service)
+    (alone,) = (await get(service, study, "plan", statistic="correlation", **PAIR))["estimators"]
+    (plan,) = (await get(service, study, "plan", statistic="correlation", by="region", **PAIR))["estimators"]
+    assert plan["epsilon_max"] == alone["epsilon_max"]
+    found = await get(service, study, "statistics/regression", by="region", **LINE)
+    assert found["epsilon_max"] == alone["epsilon_max"]
+    north, south, east = found["groups"]
+    assert north["where"] == {"region": "north"}
+    for name in ("slope", "intercept", "band", "r_squared", "r_squared_interval", "means"):
+        assert east[name] is None
+        assert None not in (north[name], south[name])
+    together = await get(service, study, "statistics/correlation", by="region", **PAIR)
+    assert together["id"] == found["id"]
+    assert together["groups"][0]["lines"][0]["slope"] == north["slope"]
+    assert (await service.api.services.ledger.audit()).clean
+
+
+async def test_what_has_no_line_is_refused_by_field(service: Service):
+    study = await household(service)
+    for wrong, field in (
+        ({"of": "income"}, "on"),
+        ({"on": "age"}, "of"),
+        ({"of": "income", "on": "income"}, "on"),
+        ({"of": "income", "on": "size"}, "on"),
+        ({"of": "party", "on": "income"}, "of"),
+        (LINE | PAIR, "measures"),
+        (LINE | {"measure": "income"}, "measure"),
+        (LINE | {"bins": 4}, "bins"),
+        (LINE | {"between": "region:a,b"}, "between"),
+    ):
+        path = f"/v1/studies/{study}/statistics/regression"
+        answer = await service.call("GET", path, "analyse", params=wrong)
+        assert_problem(answer, "invalid_request", 422, field)
+    answer = await service.call("GET", f"/v1/studies/{study}/statistics/correlation", "analyse", params=LINE)
+    assert_problem(answer, "invalid_request", 422)
+    one = await service.study()
+    for statistic, asked in (("correlation", PAIR), ("regression", LINE)):
+        answer = await service.call(
+            "GET", f"/v1/studies/{one}/statistics/{statistic}", "analyse", params=asked
+        )
+        assert_problem(answer, "invalid_request", 422)

@@ -1,0 +1,255 @@
+"""Correlation and lines of two numbers: numpy's without noise, what they charge, coverage, and a control."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.cohort import Cohort
+from app.core.epsilon import MICRO
+from app.core.grid import GRID_SIZE
+from app.core.study import Currency, Relation, StudyDefinition
+from app.services.shapes import covariances, shape_kinds
+from app.services.shapes.covariances import PairPlan
+from app.services.shapes.shape_labels import LabelsPlan
+from app.services.shapes.shape_questions import CORRELATION, COVARIANCE, resolve
+from app.services.statistics.questions import PAIR, Ask
+from dither_research.label_audit import BY_REGION
+from tests.unit.services.test_covariances import (
+    GAUSSIAN,
+    HOUSEHOLD,
+    SECRET,
+    SECRET_GAUSSIAN,
+    WIDTHS,
+    cohort,
+    drawn,
+)
+
+MIDDLE = GRID_SIZE // 2
+STUDIES = [HOUSEHOLD, GAUSSIAN, SECRET, SECRET_GAUSSIAN]
+
+
+def plan_of(
+    study: StudyDefinition, people: list[Cohort], statistic: str = CORRELATION, **asked: Any
+) -> PairPlan:
+    found: Any = made(study, people, statistic, **asked)
+    assert isinstance(found, PairPlan)
+    return found
+
+
+def made(study: StudyDefinition, people: list[Cohort], statistic: str = CORRELATION, **asked: Any) -> Any:
+    tilt = None if study.relation is Relation.ADD_REMOVE_ONE else 0
+    given: dict[str, Any] = {"share": MICRO, "tilt": tilt, "parameters": {PAIR: "income,age"}} | asked
+    ask = Ask(statistic=statistic, **given)
+    return shape_kinds.make(study, resolve(study, ask), people)
+
+
+def sums_of(points: np.ndarray, study: StudyDefinition) -> tuple[int, ...]:
+    """What the database says of people at these grid points, shape (n, 2)."""
+    first, second = (column.astype(np.int64) for column in points.T)
+    if study.relation is Relation.REPLACE_ONE:
+        own, other = first - MIDDLE, second - MIDDLE
+        columns = [first, second, (own * other) >> 30, (own * own) >> 30, (other * other) >> 30]
+    else:
+        both = []
+        for p in (first, second):
+            square = (p * p) >> 30
+            both.append((GRID_SIZE - 2 * p + square, 2 * (p - square), square))
+        columns = [(one * other) >> 30 for one in both[0] for other in both[1]]
+    return len(points), *(int(column.sum()) for column in columns)
+
+
+def true(points: np.ndarray) -> dict[str, float]:
+    """Of income and age, as the analyst sees them."""
+    x, y = (points / GRID_SIZE * np.array(WIDTHS) + np.array([0, 18])).T
+    slope, intercept = np.polyfit(x, y, 1)
+    turned = float(np.polyfit(y, x, 1)[0])
+    return {
+        "correlation": float(np.corrcoef(x, y)[0, 1]),
+        "slope": float(slope),
+        "intercept": float(intercept),
+        "turned": turned,
+        "middle": float(intercept + 4500 * slope),
+    }
+
+
+def read(answer: Any) -> dict[str, Any]:
+    """The same numbers of an answer, each with its intervals."""
+    on_age, on_income = answer["lines"]
+    middle = on_income["band"][10]
+    assert middle["at"] == 4500
+    ends = {"lower": middle["lower"], "upper": middle["upper"]}
+    return {
+        "correlation": answer,
+        "slope": on_income["slope"],
+        "intercept": on_income["intercept"],
+        "turned": on_age["slope"],
+        "middle": middle | {"interval": ends, "population_interval": ends},
+    }
+
+
+def least_of(study: StudyDefinition) -> StudyDefinition:
+    return replace(study, epsilon_min=MICRO, epsilon_max=MICRO)
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_without_noise_it_is_what_numpy_has(study: StudyDefinition, monkeypatch):
+    monkeypatch.setattr(covariances, "draw", lambda noise, queries: [0] * queries)
+    points = drawn(np.random.default_rng(1), 500)
+    answer: Any = plan_of(study, [cohort(1, MICRO, 500)]).answer({1: sums_of(points, study)})
+    for name, one in read(answer).items():
+        assert one["estimate"] == pytest.approx(true(points)[name], rel=1e-5), name
+    assert answer["r_squared"] == pytest.approx(true(points)["correlation"] ** 2, rel=1e-5)
+    means = (points / GRID_SIZE).mean(axis=0) * WIDTHS + np.array([0, 18])
+    assert answer["means"] == pytest.approx(means.tolist())
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_it_costs_a_covariance_to_the_micro(study: StudyDefinition):
+    for offer in (MICRO, MICRO // 3, 12_347, 9 * MICRO):
+        people = [cohort(1, offer, 50), cohort(2, MICRO, 20)]
+        ours, other = (plan_of(study, people, name) for name in (CORRELATION, COVARIANCE))
+        charged = {one.cohort_id: one.epsilon for one in ours.charges()}
+        assert charged == {one.cohort_id: one.epsilon for one in other.charges()}
+        assert ours.most == other.most
+
+
+def test_by_labels_it_costs_one_and_the_whole_is_read_off_all(monkeypatch):
+    monkeypatch.setattr(covariances, "draw", lambda noise, queries: [0] * queries)
+    rng = np.random.default_rng(2)
+    for study in STUDIES:
+        own = replace(study, attributes=BY_REGION.attributes)
+        people = [replace(cohort(one, MICRO, 300), segment=one - 1) for one in (1, 2)]
+        points = [drawn(rng, 300), drawn(rng, 300)]
+        plan = made(own, people, by="region")
+        assert isinstance(plan, LabelsPlan)
+        (alone,) = {one.epsilon for one in plan_of(own, people[:1]).charges()}
+        assert {one.epsilon for one in plan.charges()} == {alone}
+        answer: Any = plan.answer({one: sums_of(points[one - 1], own) for one in (1, 2)})
+        for found, truth in [
+            (answer, true(np.concatenate(points))),
+            *zip(answer["groups"], map(true, points), strict=False),
+        ]:
+            for name, one in read(found).items():
+                assert one["estimate"] == pytest.approx(truth[name], rel=1e-5), name
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("offers", [(MICRO, MICRO), (MICRO, 3 * MICRO)], ids=["one epsilon", "1 and 3"])
+@pytest.mark.parametrize("study", STUDIES)
+def test_intervals_cover_and_those_of_a_sixth_do_not(study: StudyDefinition, offers: tuple[int, int]):
+    """120 draws: at most 23 of any kind miss, and of a sixth more where all offer the same.
+
+    At 5 % more than 23 miss in one of ten million runs; a sixth holds in about a third.
+    Values do not go with offers, so that a tilt of 0 holds.
+    """
+    secret = study.relation is Relation.ADD_REMOVE_ONE
+    times = 1 if study.noise is Currency.LAPLACE else 0.1
+    offers = tuple(round(times * one) for one in offers)  # type: ignore[assignment]
+    study = replace(study, epsilon_min=offers[0], epsilon_max=offers[1])
+    if secret and study.noise is Currency.GAUSSIAN:
+        study = replace(
+            study, epsilon_min=MICRO // 2, epsilon_max=MICRO if len(set(offers)) > 1 else MICRO // 2
+        )
+        offers = study.amount(study.epsilon_min), study.amount(study.epsilon_max)
+    rng = np.random.default_rng(5)
+    people = [cohort(1, offers[0], 4000), cohort(2, offers[1], 2000)]
+    plan = plan_of(study, people, tilt=0)
+    missed: dict[str, int] = {}
+    everyone = true(drawn(rng, 400_000))
+    for _ in range(120):
+        points = [drawn(rng, one.count) for one in people]
+        truth = true(np.concatenate(points))
+        answer: Any = plan.answer(
+            {one.id: sums_of(own, study) for one, own in zip(people, points, strict=True)}
+        )
+        for name, one in read(answer).items():
+            for kind, value in (("interval", truth[name]), ("population_interval", everyone[name])):
+                if name == "middle" and kind == "population_interval":
+                    continue
+                lower, upper = one[kind]["lower"], one[kind]["upper"]
+                assert lower <= one["estimate"] <= upper
+                missed[f"{name} {kind}"] = missed.get(f"{name} {kind}", 0) + (not lower <= value <= upper)
+            lower, upper = one["interval"]["lower"], one["interval"]["upper"]
+            near = abs(one["estimate"] - truth[name]) <= (upper - lower) / 12
+            missed[f"a sixth of {name}"] = missed.get(f"a sixth of {name}", 0) + (not near)
+    for name, count in missed.items():
+        if name.startswith("a sixth"):
+            assert count > 23 or offers[0] < offers[1], (name, missed)
+        else:
+            assert count <= 23, (name, missed)
+
+
+@pytest.mark.parametrize("study", STUDIES)
+@pytest.mark.parametrize("kind", ["one point", "one income", "an end", "few", "none"])
+def test_whatever_the_people_all_numbers_are_finite_and_in_their_intervals(study: StudyDefinition, kind: str):
+    rng = np.random.default_rng(7)
+    points = {
+        "one point": np.full((300, 2), MIDDLE),
+        "one income": np.stack([np.full(300, MIDDLE), rng.integers(0, GRID_SIZE, 300)], axis=1),
+        "an end": np.zeros((300, 2)),
+        "few": drawn(rng, 2),
+        "none": np.zeros((0, 2)),
+    }[kind]
+    if kind == "none" and study.relation is Relation.REPLACE_ONE:
+        return
+    study = least_of(study)
+    people = [cohort(1, study.least, len(points))] if len(points) else []
+    plan = plan_of(study, people)
+    for _ in range(5):
+        answer: Any = plan.answer({1: sums_of(points, study)} if people else {})
+        assert_finite(answer)
+        for one in read(answer).values():
+            for name in ("interval", "population_interval"):
+                assert one[name]["lower"] <= one["estimate"] <= one[name]["upper"]
+        assert -1 <= answer["interval"]["lower"] <= answer["interval"]["upper"] <= 1
+        ends = answer["r_squared_interval"]
+        assert 0 <= ends["lower"] <= answer["r_squared"] <= ends["upper"] <= 1
+
+
+def assert_finite(value: Any) -> None:
+    if isinstance(value, dict):
+        for one in value.values():
+            assert_finite(one)
+    elif isinstance(value, list):
+        for one in value:
+            assert_finite(one)
+    elif isinstance(value, float):
+        assert math.isfinite(value)
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_numbers_that_go_together_exactly_have_a_correlation_of_one(study: StudyDefinition, monkeypatch):
+    monkeypatch.setattr(covariances, "draw", lambda noise, queries: [0] * queries)
+    x = np.random.default_rng(8).integers(0, GRID_SIZE, 50_000)
+    for other, sign in ((x, 1), (GRID_SIZE - x, -1)):
+        points = np.stack([x, other], axis=1)
+        answer: Any = plan_of(study, [cohort(1, 9 * MICRO, 50_000)]).answer({1: sums_of(points, study)})
+        assert answer["estimate"] == pytest.approx(sign, abs=1e-6)
+        assert max(sign * answer["interval"]["lower"], sign * answer["interval"]["upper"]) == 1
+        assert answer["r_squared_interval"]["upper"] == 1
+
+
+@pytest.mark.parametrize("study", [SECRET, SECRET_GAUSSIAN])
+def test_nothing_but_sums_says_how_many_people_there_are(study: StudyDefinition):
+    none, many = (plan_of(study, [cohort(1, study.least, count)] if count else []) for count in (0, 9))
+    assert many.reader.noise == none.reader.noise
+    assert (many.most, many.predicted_error) == (none.most, none.predicted_error)
+    assert many.noise_json() == none.noise_json()
+
+
+def test_errors_are_as_predicted():
+    """Of independent numbers that are spread evenly: 400 draws, the mean of whose squares errs by 7 %."""
+    rng = np.random.default_rng(9)
+    for study, size in ((HOUSEHOLD, None), (GAUSSIAN, None), (least_of(SECRET), 3000.0)):
+        plan = plan_of(study, [cohort(1, MICRO, 3000)], expected_size=size)
+        points = rng.integers(0, GRID_SIZE, (3000, 2))
+        sums, truth = {1: sums_of(points, study)}, true(points)["correlation"]
+        errors = []
+        for _ in range(400):
+            seen, _ = plan.reader.seen(plan.noisy(sums)[0])  # type: ignore[attr-defined]
+            both, first, second = seen.moments
+            errors.append(both / math.sqrt(first * second) - truth)
+        assert 0.6 < math.sqrt(np.mean(np.square(errors))) / plan.predicted_error < 1.5
