@@ -358,7 +358,7 @@ async def test_a_parameter_that_is_given_twice_says_what_is_possible(
         ),
         ("/v1/admin/budgets/raise", {"epsilon": 1, "reason": ""}, "reason", "must not be empty"),
         ("/v1/studies/{study}/releases", {"by": ["a", "b"]}, "by", "one attribute"),
-        ("/v1/studies/{study}/releases", {"shar": 1}, "shar", "share, epsilon, expected_size"),
+        ("/v1/studies/{study}/releases", {"shar": 1}, "shar", "share, until, epsilon, expected_size"),
         ("/v1/studies/{study}/releases", {"parameters": {"bin": 1}}, "bin", "edges, bins"),
         ("/v1/studies/{study}/releases", {"freshly": True}, "freshly", "allow_worse, fresh"),
     ],
