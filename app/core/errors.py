@@ -235,7 +235,7 @@ class NotReached(ServiceError):
 
     code = "not_reached"
 
-    def __init__(self, detail: str, *, half_width: float | None) -> None:
+    def __init__(self, detail: str, *, half_width: float | None = None) -> None:
         super().__init__(detail)
         self.half_width = half_width
 

@@ -292,7 +292,7 @@ async def test_large_answers_are_bounded_together_and_shown_in_part(
     assert made.status_code == 201
     page = (await everyone(service, "/p/wide")).text
     assert page.count('<th scope="row">l') <= 100
-    assert "first 50 lines" in page
+    assert "the beginning, 50 lines at most" in page
     rows = (await everyone(service, "/p/wide.csv")).text
     assert "place=l0" in rows
     other = await answered(service, study)
