@@ -590,7 +590,7 @@ NOT_OF_THIS_SERVICE = ("--data-dir", "6f1c2a8e", "people.xlsx", "study create", 
 
 
 ROLES = {
-    "admin": ("study", "session", "token", "subject", "invite", "webhook", "budget raise"),
+    "admin": ("study", "session", "token", "subject", "invite", "webhook", "schedule", "budget raise"),
     "contribute": ("budget show", "withdraw"),
 }
 """Who types commands that begin so; analysts type the others."""

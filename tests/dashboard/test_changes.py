@@ -173,7 +173,7 @@ async def test_a_study_of_measures_is_made_duplicated_and_asked_by_measure(
     await analyst.get("/dashboard/studies/household")
     assert "The shares of the choices" in analyst.page
     await analyst.get("/dashboard/studies/household?measure=age")
-    assert "<small>age</small>" in analyst.page
+    assert ", age</a> <small>by " in analyst.page
 
 
 @pytest.mark.parametrize(

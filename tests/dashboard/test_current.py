@@ -139,7 +139,7 @@ async def test_the_current_answer_is_that_of_all_people(admin: Browser, service:
     text = text_of(admin.page)
     assert "The current answer, free" not in text
     assert "The values" not in text
-    for about in ("optimal region north", "optimal by region", "found_range found range"):
+    for about in ("mean, region north by optimal", "mean, by region by optimal", "mean, found range by"):
         assert about in text
     # A plot is drawn for wide and for narrow screens.
     assert admin.page.count('<g class="estimate">') == 2, "the one by labels"

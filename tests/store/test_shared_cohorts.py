@@ -79,7 +79,7 @@ async def history(bench: Workbench, relation: Relation, seed: int) -> Mapping[st
         people[name] = (statement.account.reserved, statement.account.spent, await charges(bench, name))
     plan = await bench.services.releases.plan(study, small)
     for answer in answers:
-        for hidden in ("study", "refines", "standard_error", "predicted_error"):
+        for hidden in ("study", "refines", "standard_error", "predicted_error", "error"):
             # They are read off former noisy answers too: of the two histories these differ.
             answer.pop(hidden, None)
     return {"people": people, "answers": answers, "left": [one.epsilon_max for one in plan.estimators]}
