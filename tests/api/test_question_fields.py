@@ -34,9 +34,13 @@ SAID = {
     "candidates": "100",
     "range": "found",
     "measures": "income,age",
+    "on": "age",
     "range_part": "0.2",
 }
 """A proper value of every field."""
+
+EXPLAINED = {"of": "income"}
+"""What a regression is of: a measure, where a difference is of a mean."""
 
 MORE = {"simultaneous": {"by": "region"}, "range_part": {"range": "found"}}
 """What a field is about."""
@@ -104,12 +108,13 @@ async def test_a_field_is_taken_by_the_statistics_that_declare_it_alone(
     service: Service, studies: list[str], statistic: str
 ):
     asked = STATISTICS[statistic]
-    least = {"statistic": statistic} | {name: SAID[name] for name in asked.needs}
+    proper = SAID | (EXPLAINED if "on" in asked.fields else {})
+    least = {"statistic": statistic} | {name: proper[name] for name in asked.needs}
     if "measure" in asked.fields:
         least["measure"] = "income"
     fitting = [study for study in studies if not await refused(service, study, least)]
     assert fitting
-    for name, value in SAID.items():
+    for name, value in proper.items():
         question = least | {name: value} | MORE.get(name, {})
         said = [await refused(service, study, question) for study in fitting]
         taken = {} in said
