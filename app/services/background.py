@@ -1,9 +1,11 @@
 """Work of the whole service, beside its requests."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
+
+from structlog.typing import FilteringBoundLogger
 
 
 @asynccontextmanager
@@ -16,3 +18,38 @@ async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+
+
+async def for_ever(
+    step: Callable[[], Awaitable[bool]],
+    rest: float,
+    log: FilteringBoundLogger,
+    *,
+    failed: str,
+    recovered: str = "",
+) -> None:
+    """Do one step after the other, whatever fails.
+
+    Of a database that is down for an hour it writes one line, not thousands.
+
+    Args:
+        step: Says whether there is more to do at once.
+        rest: Seconds before the next step where there is not, or where this one failed.
+        log: Where failures are written.
+        failed: The event of the first failure in a row.
+        recovered: That of the first step that works again, if it is to be written.
+    """
+    failing = False
+    while True:
+        more = False
+        try:
+            more = await step()
+            if failing and recovered:
+                log.info(recovered)
+            failing = False
+        except Exception:
+            if not failing:
+                log.warning(failed, exc_info=True)
+            failing = True
+        if not more:
+            await asyncio.sleep(rest)

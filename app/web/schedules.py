@@ -16,7 +16,7 @@ from app.core.schedule import Due, Schedule
 from app.core.study import Study
 from app.services import Services
 from app.services.admin.schedules import Times
-from app.services.background import running
+from app.services.background import for_ever, running
 from app.services.replies import Idempotency
 from app.services.statistics.reading import Reading
 from app.services.work import Work
@@ -67,23 +67,8 @@ class Asker:
     @asynccontextmanager
     async def asking(self) -> AsyncIterator[None]:
         """While this is open, what is due is asked."""
-        async with running(self._ask_for_ever()):
+        async with running(for_ever(self.ask_next, WATCH_SECONDS, self._log, failed="schedule_not_asked")):
             yield
-
-    async def _ask_for_ever(self) -> None:
-        failing = False
-        while True:
-            asked = False
-            try:
-                asked = await self.ask_next()
-                failing = False
-            except Exception:
-                # Of a database that is down for an hour one line, not thousands.
-                if not failing:
-                    self._log.warning("schedule_not_asked", exc_info=True)
-                failing = True
-            if not asked:
-                await asyncio.sleep(WATCH_SECONDS)
 
     async def ask_next(self) -> bool:
         """Ask what has been due longest; False where nothing is.

@@ -14,7 +14,7 @@ import structlog
 from app.core.errors import InvalidRequest
 from app.core.webhook import Delivery
 from app.services.admin.webhooks import Webhooks
-from app.services.background import running
+from app.services.background import for_ever, running
 
 WATCH_SECONDS = 0.5
 AT_ONCE = 50
@@ -153,29 +153,14 @@ class Teller:
     @asynccontextmanager
     async def telling(self) -> AsyncIterator[None]:
         """While this is open, what is due is sent."""
-        async with running(self._tell_for_ever()):
+        async with running(for_ever(self._tell, WATCH_SECONDS, self._log, failed="webhooks_not_told")):
             yield
 
-    async def _tell_for_ever(self) -> None:
-        failing = False
-        while True:
-            try:
-                told = await self._tell()
-                failing = False
-            except Exception:
-                # Of a database that is down for an hour one line, not thousands.
-                told = 0
-                if not failing:
-                    self._log.warning("webhooks_not_told", exc_info=True)
-                failing = True
-            if told < AT_ONCE:
-                await asyncio.sleep(WATCH_SECONDS)
-
-    async def _tell(self) -> int:
-        """Try everything that is due, at most `AT_ONCE` events; returns how many were tried."""
+    async def _tell(self) -> bool:
+        """Try everything that is due, at most `AT_ONCE` events; True where there were as many."""
         due = await self._webhooks.claim(AT_ONCE)
         if not due:
-            return 0
+            return False
         if self._trusted is None:
             # It takes as long as all else of a start: a service without webhooks does without.
             self._trusted = await asyncio.to_thread(ssl.create_default_context)
@@ -185,7 +170,7 @@ class Teller:
             network_backend=Guarded(private=self._private),
         ) as pool:
             await asyncio.gather(*(self._try(pool, delivery) for delivery in due))
-        return len(due)
+        return len(due) == AT_ONCE
 
     async def _try(self, pool: httpcore.AsyncConnectionPool, delivery: Delivery) -> None:
         status: int | None = None

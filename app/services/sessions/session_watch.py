@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import structlog
 
 from app.core.clock import Clock
-from app.services.background import running
+from app.services.background import for_ever, running
 from app.services.sessions.round_closer import RoundCloser
 from app.services.sessions.session_cache import SessionCache
 from app.store import sessions as store
@@ -54,16 +54,10 @@ class SessionWatch:
             await self._closer.stop()
 
     async def _watch(self) -> None:
-        failing = False
-        while True:
-            await asyncio.sleep(WATCH_SECONDS)
-            try:
-                await self.close_due()
-                if failing:
-                    self._log.info("session_watch_recovered")
-                failing = False
-            except Exception:
-                # Of a database that is down for an hour one line, not thousands.
-                if not failing:
-                    self._log.warning("session_watch_failed", exc_info=True)
-                failing = True
+        await asyncio.sleep(WATCH_SECONDS)
+        failed, recovered = "session_watch_failed", "session_watch_recovered"
+        await for_ever(self._look, WATCH_SECONDS, self._log, failed=failed, recovered=recovered)
+
+    async def _look(self) -> bool:
+        await self.close_due()
+        return False
