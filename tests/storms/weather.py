@@ -27,7 +27,7 @@ from app.services import replies, work
 from app.services.sessions import session_watch
 from app.services.statistics import publishing, saturation
 from app.store import database
-from app.web import webhooks
+from app.web import schedules, webhooks
 
 T = TypeVar("T")
 
@@ -338,7 +338,7 @@ def governed(weather: Weather, *, free_attempts: int) -> Any:
         patch.setattr(work, "ThreadPoolExecutor", AtOnce)
         patch.setattr(work, "FREE_SECONDS", float("inf"))
         patch.setattr(main, "on_shutdown_signal", contextlib.nullcontext)
-        for module in (replies, session_watch, webhooks):
+        for module in (replies, schedules, session_watch, webhooks):
             patch.setattr(module, "running", _nothing)
         patch.setattr(
             database,

@@ -285,7 +285,9 @@ def test_a_report_that_a_budget_refused_is_in_no_ones_way_on_a_later_visit(
             expect(page.locator("[name=trust][value=local]")).to_be_disabled()
             page.goto("about:blank")
             page.goto(address)
-        page.get_by_role("button", name="Send it again", exact=True).locator("visible=true").click()
+        # The words of the last refusal stand until the next one comes: the request is what is waited for.
+        with page.expect_response(lambda response: response.request.method == "POST"):
+            page.get_by_role("button", name="Send it again", exact=True).locator("visible=true").click()
         expect(refused).to_be_visible()
         assert len(sent) == 2
         assert sent[0] == sent[1]
