@@ -259,21 +259,44 @@ class Release(Plotted):
     one's.
 
     Attributes:
-        asked: The estimator that was asked for; `auto` leaves the choice to the service.
         parameters: Of the question, and of how it was answered.
+        relation: What the guarantee compares.
+        epsilon_max: The largest charge to a person by this answer; with Gaussian noise at `delta`.
+        mu2_max: What it charged at most, in mu^2; None with Laplace noise.
+        mu2_max_total: The same with the answers that it sharpens; None with Laplace noise.
+        delta: Of the study; None with Laplace noise.
         where: The labels of the people whom it is about; None where it is about all.
         by: The attribute whose labels are the groups; None without.
         measure: Which of several measures it is about; None in a study of one value.
         groups: One for each declared label, in their order, beside the whole.
+        predicted_error: Root mean square error of what is asked that the plan predicted: in its unit, of the
+            share of a bin or a choice and of the rank of a quantile as a part of all people; of a description
+            that of the mean, of several coordinates that of each. None of `variance`, `sd`, `difference` and
+            `standardize` read off a release from before releases said so.
+        assumption: What intervals assume of the people, by the question's tilt.
+        share: The part of each epsilon that the question has used in all; of an answer with noise of its own,
+            by this answer.
+        share_before: What it had used before this answer.
+        refines: The answer that this one sharpens, at the price of the rest.
+        epsilon_max_total: The largest charge to a person by this answer and those that it sharpens.
+        people: Live contributions; None where their number is secret.
+        people_left_out: Those that have no part in it; None where their number is secret.
+        left_out_because: Why, with blanks between: `budget_exhausted`; `local_reports_not_used`;
+            `measure_not_reported`: their devices reported others; `label_too_small`: so few have their label
+            that the middle of the range is nearer than any answer; of a combination `in_no_answer`: no answer
+            that it combines has them; None where all have a part.
+        noisy_count: People with noise, each counted as what they weigh over what larger offers count as: too
+            few where some weigh less, see `about`. Only where their number is secret.
+        about: Whom it is about, and about how many they are, where their number is secret: who offered less,
+            or can pay no more, is left out. None of former releases and elsewhere.
+        least_epsilon: What they offered at least; None as `about`.
+        most_epsilon: What larger offers count as; all weigh the same where it is the least. As `about`.
+        asked: The estimator that was asked for; `auto` leaves the choice to the service.
         standardize: The share of each label in the mean; None of other answers.
         of: Of a difference: of what; None of other answers.
         between: Of a difference: the first label less the second; None of other answers.
         estimate: What is asked, with noise, in its unit.
         standard_error: Standard deviation of the noise in it.
-        predicted_error: Root mean square error of what is asked that the plan predicted: in its unit, of the
-            share of a bin or a choice and of the rank of a quantile as a part of all people; of a description
-            that of the mean, of several coordinates that of each. None of `variance`, `sd`, `difference` and
-            `standardize` read off a release from before releases said so.
         interval: For the dataset: the people who contributed.
         population_interval: For the population that they were drawn from.
         anytime: As `interval`, which it holds, for all steps of the question at once: in 95 of 100 questions
@@ -281,29 +304,6 @@ class Release(Plotted):
             noise of their own, of variances, and of what is read off several labels.
         error: What both intervals of a mean are made of. None of former releases, and where the number of
             people is secret.
-        assumption: What both intervals assume of the people, by the question's tilt.
-        relation: What the guarantee compares.
-        share: The part of each epsilon that the question has used in all; of an answer with noise of its own,
-            by this answer.
-        share_before: What it had used before this answer.
-        refines: The answer that this one sharpens, at the price of the rest.
-        epsilon_max: The largest charge to a person by this answer; with Gaussian noise at `delta`.
-        epsilon_max_total: The largest charge to a person by this answer and those that it sharpens.
-        mu2_max: What it charged at most, in mu^2; None with Laplace noise.
-        mu2_max_total: The same with the answers that it sharpens; None with Laplace noise.
-        delta: Of the study; None with Laplace noise.
-        people: Live contributions; None where their number is secret.
-        people_left_out: Those that could not take part; None where their number is secret.
-        left_out_because: Why they could not, with blanks between: `budget_exhausted`; of a combination
-            `in_no_answer`: no answer that it combines has them; `measure_not_reported`: their devices
-            reported others; `label_too_small`: so few have their label that the middle of the range is nearer
-            than any answer; None where all could.
-        noisy_count: People with noise, each counted as what they weigh over what larger offers count as: too
-            few where some weigh less, see `about`. Only where their number is secret.
-        about: Whom it is about, and about how many they are, where their number is secret: who offered less,
-            or can pay no more, is left out. None of former releases and elsewhere.
-        least_epsilon: What they offered at least; None as `about`.
-        most_epsilon: What larger offers count as; all weigh the same where it is the least. As `about`.
         range: With `range="found"`: where the values are. The estimate is the mean of the values moved into
             it, and both intervals are for that mean; None for the declared range.
         variance: Of the values, in the data's unit squared; None where nothing is known of it.
@@ -339,32 +339,23 @@ class Release(Plotted):
     statistic: str
     estimator: str
     estimator_version: int | None = None
-    asked: str | None = None
     parameters: Mapping[str, object] | None = None
+    relation: str | None = None
+    epsilon_max: Decimal | None = None
+    mu2_max: Decimal | None = None
+    mu2_max_total: Decimal | None = None
+    delta: Decimal | None = None
+    created_at: datetime | None = None
     where: Mapping[str, str] | None = None
     by: str | None = None
     measure: str | None = None
     groups: tuple[LabelAnswer, ...] | None = None
-    standardize: Mapping[str, Mapping[str, float]] | None = None
-    of: str | None = None
-    between: Mapping[str, Sequence[str]] | None = None
-    estimate: float | None = None
-    standard_error: float | None = None
     predicted_error: float | None = None
-    interval: Interval | None = None
-    population_interval: Interval | None = None
-    anytime: Interval | None = None
-    error: Mapping[str, object] | None = None
     assumption: str | None = None
-    relation: str | None = None
     share: float | None = None
     share_before: float | None = None
     refines: str | None = None
-    epsilon_max: Decimal | None = None
     epsilon_max_total: Decimal | None = None
-    mu2_max: Decimal | None = None
-    mu2_max_total: Decimal | None = None
-    delta: Decimal | None = None
     people: int | None = None
     people_left_out: int | None = None
     left_out_because: str | None = None
@@ -372,12 +363,21 @@ class Release(Plotted):
     about: str | None = None
     least_epsilon: float | None = None
     most_epsilon: float | None = None
+    asked: str | None = None
+    standardize: Mapping[str, Mapping[str, float]] | None = None
+    of: str | None = None
+    between: Mapping[str, Sequence[str]] | None = None
+    estimate: float | None = None
+    standard_error: float | None = None
+    interval: Interval | None = None
+    population_interval: Interval | None = None
+    anytime: Interval | None = None
+    error: Mapping[str, object] | None = None
     range: FoundRange | None = None
     variance: Spread | None = None
     sd: Spread | None = None
     combines: tuple[str, ...] | None = None
     weights: tuple[float, ...] | None = None
-    created_at: datetime | None = None
     new_contributions: bool | None = None
     charges: tuple[Mapping[str, object], ...] | None = field(default=None, repr=False)
     bins: tuple[Bin, ...] | None = None

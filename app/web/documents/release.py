@@ -6,7 +6,7 @@ A release is answered from its stored bytes; what depends on who asks, and when,
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic, TypeVar
 from uuid import UUID
 
 from pydantic import ConfigDict, Field
@@ -153,7 +153,7 @@ class GroupOut(LabelOut):
 
 
 class AnswerOut(WireOut):
-    """Which answer it is, to what, and what made it."""
+    """Which answer it is, to what, what made it, and its price."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -162,9 +162,82 @@ class AnswerOut(WireOut):
     statistic: str
     estimator: str
     estimator_version: int
+    parameters: dict[str, Any] = Field(description="Of the question, and of how it was answered.")
+    relation: Relation = Field(description="What the guarantee compares.")
+    epsilon_max: float = Field(
+        description="The largest charge to a person by this answer; with Gaussian noise at `delta`."
+    )
+    mu2_max: float | None = Field(
+        None, description="What it charged at most, in mu^2; left out with Laplace noise."
+    )
+    mu2_max_total: float | None = Field(
+        None, description="The same with the answers that it sharpens; left out with Laplace noise."
+    )
+    delta: float | None = Field(None, description="Of the study; left out with Laplace noise.")
+    created_at: datetime
 
 
-class ReleaseOut(AnswerOut):
+OfLabel = TypeVar("OfLabel", bound=LabelOut)
+
+
+class PublishedOut(AnswerOut, Generic[OfLabel]):
+    """What every answer to a question says beside its numbers."""
+
+    where: dict[str, str] | None = Field(
+        None, description="The labels of the people whom it is about; left out where it is about all."
+    )
+    by: str | None = Field(None, description="The attribute whose labels are the groups; left out without.")
+    measure: str | None = Field(
+        None, description="Which of several measures it is about; left out in a study of one value."
+    )
+    groups: list[OfLabel] | None = Field(
+        None, description="One for each declared label, in their order, beside the whole."
+    )
+    predicted_error: float | None = Field(
+        description="Root mean square error of what is asked that the plan predicted: in its unit, of the "
+        "share of a bin or a choice and of the rank of a quantile as a part of all people; of a description "
+        "that of the mean, of several coordinates that of each. Null of `variance`, `sd`, `difference` and "
+        "`standardize` read off a release from before releases said so."
+    )
+    assumption: str | None = Field(
+        None, description="What intervals assume of the people, by the question's tilt."
+    )
+    share: float | None = Field(
+        None,
+        description="The part of each epsilon that the question has used in all; of an answer with "
+        "noise of its own, by this answer.",
+    )
+    share_before: float | None = Field(None, description="What it had used before this answer.")
+    refines: UUID | None = Field(
+        None, description="The answer that this one sharpens, at the price of the rest."
+    )
+    epsilon_max_total: float | None = Field(
+        None, description="The largest charge to a person by this answer and those that it sharpens."
+    )
+    people: int | None = Field(None, description="Live contributions; left out where their number is secret.")
+    people_left_out: int | None = Field(
+        None, description="Those that have no part in it; left out where their number is secret."
+    )
+    left_out_because: str | None = Field(
+        None,
+        description="Why, with blanks between: `budget_exhausted`; `local_reports_not_used`; "
+        "`measure_not_reported`: their devices reported others; `label_too_small`: so few have their label "
+        "that the middle of the range is nearer than any answer; of a combination `in_no_answer`: no answer "
+        "that it combines has them; null where all have a part.",
+    )
+    noisy_count: NoisyCount = None
+    about: str | None = Field(
+        None,
+        description="Whom it is about, and about how many they are, where their number is secret: who "
+        "offered less, or can pay no more, is left out. Left out of former releases and elsewhere.",
+    )
+    least_epsilon: float | None = Field(None, description="What they offered at least; left out as `about`.")
+    most_epsilon: float | None = Field(
+        None, description="What larger offers count as; all weigh the same where it is the least. As `about`."
+    )
+
+
+class ReleaseOut(PublishedOut[GroupOut]):
     """One published answer, with its price and its accuracy.
 
     Asked for another statistic, `estimate`, `standard_error`, `predicted_error` and both intervals are that
@@ -173,17 +246,6 @@ class ReleaseOut(AnswerOut):
 
     asked: str = Field(
         description="The estimator that was asked for; `auto` leaves the choice to the service."
-    )
-    parameters: dict[str, Any] = Field(description="Of the question, and of how it was answered.")
-    where: dict[str, str] | None = Field(
-        None, description="The labels of the people whom it is about; left out where it is about all."
-    )
-    by: str | None = Field(None, description="The attribute whose labels are the groups; left out without.")
-    measure: str | None = Field(
-        None, description="Which of several measures it is about; left out in a study of one value."
-    )
-    groups: list[GroupOut] | None = Field(
-        None, description="One for each declared label, in their order, beside the whole."
     )
     standardize: dict[str, dict[str, float]] | None = Field(
         None, description="The share of each label in the mean; left out of other answers."
@@ -194,12 +256,6 @@ class ReleaseOut(AnswerOut):
     )
     estimate: float = Field(description="What is asked, with noise, in its unit.")
     standard_error: float = Field(description="Standard deviation of the noise in it.")
-    predicted_error: float | None = Field(
-        description="Root mean square error of what is asked that the plan predicted: in its unit, of the "
-        "share of a bin or a choice and of the rank of a quantile as a part of all people; of a description "
-        "that of the mean, of several coordinates that of each. Null of `variance`, `sd`, `difference` and "
-        "`standardize` read off a release from before releases said so."
-    )
     interval: IntervalOut = Field(description="For the dataset: the people who contributed.")
     population_interval: IntervalOut = Field(description="For the population that they were drawn from.")
     anytime: IntervalOut | None = Field(
@@ -212,54 +268,6 @@ class ReleaseOut(AnswerOut):
         None,
         description="What both intervals of a mean are made of. Left out of former releases, and where the "
         "number of people is secret.",
-    )
-    assumption: str | None = Field(
-        None,
-        description="What both intervals assume of the people, by the question's tilt.",
-    )
-    relation: Relation = Field(description="What the guarantee compares.")
-    share: float | None = Field(
-        None,
-        description="The part of each epsilon that the question has used in all; of an answer with "
-        "noise of its own, by this answer.",
-    )
-    share_before: float | None = Field(None, description="What it had used before this answer.")
-    refines: UUID | None = Field(
-        None, description="The answer that this one sharpens, at the price of the rest."
-    )
-    epsilon_max: float = Field(
-        description="The largest charge to a person by this answer; with Gaussian noise at `delta`."
-    )
-    epsilon_max_total: float | None = Field(
-        None, description="The largest charge to a person by this answer and those that it sharpens."
-    )
-    mu2_max: float | None = Field(
-        None, description="What it charged at most, in mu^2; left out with Laplace noise."
-    )
-    mu2_max_total: float | None = Field(
-        None, description="The same with the answers that it sharpens; left out with Laplace noise."
-    )
-    delta: float | None = Field(None, description="Of the study; left out with Laplace noise.")
-    people: int | None = Field(None, description="Live contributions; left out where their number is secret.")
-    people_left_out: int | None = Field(
-        None, description="Those that could not take part; left out where their number is secret."
-    )
-    left_out_because: str | None = Field(
-        None,
-        description="Why they could not, with blanks between: `budget_exhausted`; of a combination "
-        "`in_no_answer`: no answer that it combines has them; `measure_not_reported`: their devices "
-        "reported others; `label_too_small`: so few have their label that the middle of the range is nearer "
-        "than any answer; null where all could.",
-    )
-    noisy_count: NoisyCount = None
-    about: str | None = Field(
-        None,
-        description="Whom it is about, and about how many they are, where their number is secret: who "
-        "offered less, or can pay no more, is left out. Left out of former releases and elsewhere.",
-    )
-    least_epsilon: float | None = Field(None, description="What they offered at least; left out as `about`.")
-    most_epsilon: float | None = Field(
-        None, description="What larger offers count as; all weigh the same where it is the least. As `about`."
     )
     range: FoundRangeOut | None = Field(
         None,
@@ -280,7 +288,6 @@ class ReleaseOut(AnswerOut):
         description="Where it is secret who is there: it is the mean of the people of all answers that it "
         "combines, each counted with the weights of those that have them; they sum to 1.",
     )
-    created_at: datetime
 
 
 class CurrentReleaseOut(ReleaseOut):
@@ -298,9 +305,11 @@ class ReleaseWithChargesOut(ReleaseOut):
 
 
 class ClusterReleaseOut(AnswerOut):
-    """What a round of a K-means session published about central and public people."""
+    """What a round of a K-means session published about central and public people.
 
-    parameters: dict[str, Any] = Field(description="The session, its round, and the centres it asked about.")
+    Its `parameters` are the session, its round, and the centres it asked about.
+    """
+
     counts: list[float] = Field(description="Of K-means: people next to each centre, with noise.")
     sums: list[list[float]] = Field(
         description="For each centre the sum of their values about the middle of the range, with noise."
@@ -308,16 +317,6 @@ class ClusterReleaseOut(AnswerOut):
     count_error: float = Field(description="Standard deviation of the noise in a count.")
     sum_error: float = Field(description="Standard deviation of the noise in a coordinate of a sum.")
     noisy_count: float
-    relation: Relation
-    epsilon_max: float = Field(description="The most that it charged anyone; with Gaussian noise at `delta`.")
-    mu2_max: float | None = Field(
-        None, description="What it charged at most, in mu^2; left out with Laplace noise."
-    )
-    mu2_max_total: float | None = Field(
-        None, description="The same with the answers that it sharpens; left out with Laplace noise."
-    )
-    delta: float | None = Field(None, description="Of the study; left out with Laplace noise.")
-    created_at: datetime
     charges: list[ChargeOut] | None = None
 
 

@@ -2,14 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any, Generic, Literal, TypeVar
-from uuid import UUID
+from typing import Any, Literal
 
 from pydantic import Field
 
 from app.core.session import SessionProtocol
-from app.core.study import Relation
 from app.services.shapes.shape_questions import (
     COORDINATES,
     CORRELATION,
@@ -22,76 +19,25 @@ from app.services.shapes.shape_questions import (
 )
 from app.services.statistics.questions import REGRESSION
 from app.web.documents.release import (
-    AnswerOut,
     ChargeOut,
     ClusterReleaseOut,
     IntervalOut,
     LabelOut,
-    NoisyCount,
+    OfLabel,
+    PublishedOut,
     ReleaseOut,
     StatisticOut,
 )
 from app.web.documents.types import WireOut
 
-OfLabel = TypeVar("OfLabel", bound=LabelOut)
 
-
-class _ShapeOut(AnswerOut):
+class _ShapeOut(PublishedOut[OfLabel]):
     """What every answer about the distribution of the values says."""
 
-    parameters: dict[str, Any]
-    predicted_error: float | None = Field(
-        description="Root mean square error that the plan predicted, as a part of all people: of the share "
-        "of a bin or a choice, or of the rank of a quantile. Of a description it is that of the mean, in the "
-        "data's unit; of a count people; of a covariance in its unit."
-    )
-    relation: Relation
-    share: float | None = Field(
-        None, description="The part of each epsilon that the question has used in all, or this answer alone."
-    )
-    share_before: float | None = Field(None, description="What it had used before this answer.")
-    refines: UUID | None = Field(
-        None, description="The answer that this one sharpens, at the price of the rest."
-    )
-    epsilon_max: float
-    epsilon_max_total: float | None = Field(
-        None, description="The largest charge to a person by this answer and those that it sharpens."
-    )
-    assumption: str | None = Field(
-        None, description="What intervals assume of the people, by the question's tilt."
-    )
-    about: str | None = Field(
-        None,
-        description="Whom it is about, and about how many they are, where their number is secret: who "
-        "offered less, or can pay no more, is left out. Left out of former releases and elsewhere.",
-    )
-    least_epsilon: float | None = Field(None, description="What they offered at least; left out as `about`.")
-    most_epsilon: float | None = Field(
-        None, description="What larger offers count as; all weigh the same where it is the least. As `about`."
-    )
-    people: int | None = Field(None, description="Live contributions; left out where their number is secret.")
-    people_left_out: int | None = Field(
-        None, description="Those that have no part in the answer; left out where their number is secret."
-    )
-    left_out_because: str | None = Field(
-        None,
-        description="Why, with blanks between: `budget_exhausted`, `local_reports_not_used`, "
-        "`measure_not_reported`; null where all have a part.",
-    )
-    created_at: datetime
     charges: list[ChargeOut] | None = Field(None, description="What it cost each cohort; for admins.")
     new_contributions: bool | None = Field(
         None,
         description="Whether contributions came after it; only where the best answer was asked for.",
-    )
-
-
-class _ByLabelOut(_ShapeOut, Generic[OfLabel]):
-    """What every such answer says that may be asked for by the labels of an attribute."""
-
-    by: str | None = Field(None, description="The attribute whose labels are the groups; left out without.")
-    groups: list[OfLabel] | None = Field(
-        None, description="One for each declared label, in their order, beside the whole."
     )
 
 
@@ -113,14 +59,13 @@ class HistogramOfLabelOut(LabelOut):
     cumulative: list[ShareOfBinOut] | None = Field(None, description="As of the whole.")
 
 
-class HistogramReleaseOut(_ByLabelOut[HistogramOfLabelOut]):
+class HistogramReleaseOut(_ShapeOut[HistogramOfLabelOut]):
     """The shares of people by bin; asked for a distribution, `bins` is what `cumulative` is here."""
 
     bins: list[ShareOfBinOut] = Field(description="From the lowest one on.")
     cumulative: list[ShareOfBinOut] | None = Field(
         None, description="The bins up to and with each of them: never falling, the last one is 1."
     )
-    noisy_count: NoisyCount = None
 
 
 class ShareOfChoiceOut(WireOut):
@@ -141,11 +86,10 @@ class SharesOfLabelOut(LabelOut):
     )
 
 
-class SharesReleaseOut(_ByLabelOut[SharesOfLabelOut]):
+class SharesReleaseOut(_ShapeOut[SharesOfLabelOut]):
     """The shares of people by choice."""
 
     choices: list[ShareOfChoiceOut] = Field(description="In the order of the study.")
-    noisy_count: NoisyCount = None
 
 
 class SearchesOut(WireOut):
@@ -165,7 +109,7 @@ class QuantileOfLabelOut(LabelOut):
     population_interval: IntervalOut | None = Field(None, description="As of the whole.")
 
 
-class QuantileReleaseOut(_ByLabelOut[QuantileOfLabelOut]):
+class QuantileReleaseOut(_ShapeOut[QuantileOfLabelOut]):
     """A value with a stated part of the people at or below it."""
 
     estimate: float
@@ -188,7 +132,7 @@ class CountOfLabelOut(LabelOut):
     interval: IntervalOut = Field(description="As of the whole.")
 
 
-class CountReleaseOut(_ByLabelOut[CountOfLabelOut]):
+class CountReleaseOut(_ShapeOut[CountOfLabelOut]):
     """The number of people: public, or with noise where it is secret."""
 
     statistic: Literal["count"]
@@ -205,7 +149,7 @@ class CovarianceOfLabelOut(LabelOut):
     means: list[float] | None = Field(description="As of the whole.")
 
 
-class CovarianceReleaseOut(_ByLabelOut[CovarianceOfLabelOut]):
+class CovarianceReleaseOut(_ShapeOut[CovarianceOfLabelOut]):
     """The covariance of two of the numbers that people gave [one unit times the other]."""
 
     statistic: Literal["covariance"]
@@ -214,7 +158,6 @@ class CovarianceReleaseOut(_ByLabelOut[CovarianceOfLabelOut]):
     interval: IntervalOut = Field(description="For the dataset.")
     population_interval: IntervalOut
     means: list[float] = Field(description="The mean of each of both, off the same noisy sums.")
-    noisy_count: NoisyCount = None
 
 
 class WithIntervalOut(WireOut):
@@ -256,7 +199,7 @@ class CorrelationOfLabelOut(LabelOut):
     lines: list[LineOut] | None
 
 
-class CorrelationReleaseOut(_ByLabelOut[CorrelationOfLabelOut]):
+class CorrelationReleaseOut(_ShapeOut[CorrelationOfLabelOut]):
     """The correlation of two of the numbers that people gave, and the lines of either on the other one."""
 
     statistic: Literal["correlation"]
@@ -270,7 +213,6 @@ class CorrelationReleaseOut(_ByLabelOut[CorrelationOfLabelOut]):
     lines: list[LineOut] = Field(
         description="Of the first measure on the second one, and the other way round."
     )
-    noisy_count: NoisyCount = None
 
 
 class RegressionOfLabelOut(LabelOut):
@@ -284,7 +226,7 @@ class RegressionOfLabelOut(LabelOut):
     band: list[PointOfLineOut] | None
 
 
-class RegressionReleaseOut(_ByLabelOut[RegressionOfLabelOut], LineOut):
+class RegressionReleaseOut(_ShapeOut[RegressionOfLabelOut], LineOut):
     """The line of one number on another one, read off the release of their correlation.
 
     `predicted_error` is that of the correlation.
@@ -296,7 +238,6 @@ class RegressionReleaseOut(_ByLabelOut[RegressionOfLabelOut], LineOut):
     r_squared: float = Field(description="The part of the variance that the line explains, 0 to 1.")
     r_squared_interval: IntervalOut
     means: list[float] = Field(description="Of both, the one that is explained first.")
-    noisy_count: NoisyCount = None
 
 
 class CoordinateOut(StatisticOut):
@@ -322,7 +263,7 @@ class CoordinatesOfLabelOut(LabelOut):
     )
 
 
-class CoordinatesReleaseOut(_ByLabelOut[CoordinatesOfLabelOut]):
+class CoordinatesReleaseOut(_ShapeOut[CoordinatesOfLabelOut]):
     """Mean, sum, variance or sd of values of several coordinates, by coordinate [data's unit].
 
     `predicted_error` is that of what is asked of each coordinate, in its unit; null of `variance` and `sd`
@@ -331,7 +272,6 @@ class CoordinatesReleaseOut(_ByLabelOut[CoordinatesOfLabelOut]):
 
     statistic: Literal["mean", "sum", "variance", "sd"]
     coordinates: list[CoordinateOut] = Field(description="Of values of several, in their order.")
-    noisy_count: NoisyCount = None
 
 
 class CountOut(WireOut):
@@ -359,7 +299,7 @@ class DescriptionOfLabelOut(LabelOut):
     quartiles: list[QuartileOut] | None
 
 
-class DescriptionOut(_ByLabelOut[DescriptionOfLabelOut]):
+class DescriptionOut(_ShapeOut[DescriptionOfLabelOut]):
     """Count, mean, standard deviation and quartiles, from one release; `predicted_error` is the mean's."""
 
     count: CountOut = Field(description="Of a description, with mean, sd and quartiles.")
