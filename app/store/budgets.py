@@ -163,8 +163,7 @@ async def page_charges(
     slugs: frozenset[str] | None,
 ) -> list[PersonalCharge]:
     """What releases cost one person, newest first, in these studies only unless None."""
-    allowed = None if slugs is None else sorted(slugs)
-    return await PAGE_CHARGES.all(connection, subject=subject, before=before, limit=limit, slugs=allowed)
+    return await PAGE_CHARGES.all(connection, subject=subject, before=before, limit=limit, slugs=slugs)
 
 
 async def set_budget(

@@ -103,18 +103,7 @@ async def insert_invitation(
     connection: Connection, invitation: Invitation, study_id: int, *, code: bytes | None
 ) -> None:
     """Store an invitation to a study; `code` is the HMAC of that of an open one."""
-    await INSERT.run(
-        connection,
-        id=invitation.id,
-        study_id=study_id,
-        kind=invitation.kind.value,
-        name=invitation.name,
-        code=code,
-        most=invitation.most,
-        token_id=invitation.token_id,
-        created_at=invitation.created_at,
-        expires_at=invitation.expires_at,
-    )
+    await INSERT.run(connection, invitation, study_id=study_id, code=code)
 
 
 async def insert_tickets(

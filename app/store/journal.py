@@ -139,11 +139,9 @@ async def store_reply(
     """Store the response to a key, over one that was stored by `expired`; False where there is one."""
     stored = await STORE_KEY.maybe(
         connection,
+        reply,
         token_id=token_id,
         key=key,
-        request=reply.request,
-        status=reply.status,
-        body=reply.body,
         study_id=study_id,
         subject=subject,
         created_at=created_at,

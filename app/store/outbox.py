@@ -71,14 +71,7 @@ NOT_TAKEN = Sql("UPDATE event SET due_at = NULL WHERE id = :id AND attempts >= :
 
 async def insert_webhook(connection: Connection, webhook: Webhook) -> None:
     """Store a webhook."""
-    await INSERT.run(
-        connection,
-        id=webhook.id,
-        url=webhook.url,
-        events=list(webhook.events),
-        token_id=webhook.token_id,
-        created_at=webhook.created_at,
-    )
+    await INSERT.run(connection, webhook)
 
 
 async def read_webhook(connection: Connection, webhook_id: UUID) -> Webhook | None:
@@ -110,14 +103,14 @@ async def emit(connection: Connection, kind: EventType, study_id: int, data: Map
         study_id: In which study.
         data: More to say, nothing about people.
     """
-    await EMIT.run(connection, type=kind.value, study_id=study_id, data=json.dumps(dict(data)))
+    await EMIT.run(connection, type=kind, study_id=study_id, data=json.dumps(dict(data)))
 
 
 async def emit_low(connection: Connection, study_id: int, release_id: UUID) -> None:
     """Have webhooks told if a release brings the shares of a study's answers to `LOW`; after its usage."""
     await EMIT_LOW.run(
         connection,
-        type=EventType.BUDGET_LOW.value,
+        type=EventType.BUDGET_LOW,
         study_id=study_id,
         data=json.dumps({"release": str(release_id)}),
         low=LOW,

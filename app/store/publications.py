@@ -93,37 +93,12 @@ async def insert_publication(
     connection: Connection, publication: Publication, study_id: int, file: bytes
 ) -> bool:
     """Store a publication; False where its slug is taken."""
-    one = publication
-    added = await INSERT.maybe(
-        connection,
-        slug=one.slug,
-        study_id=study_id,
-        title=one.title,
-        releases=one.releases,
-        frames=one.frames,
-        file=file,
-        token_id=one.token_id,
-        created_at=one.created_at,
-        changed_at=one.changed_at,
-        expires_at=one.expires_at,
-    )
-    return added is not None
+    return await INSERT.maybe(connection, publication, study_id=study_id, file=file) is not None
 
 
 async def update_publication(connection: Connection, publication: Publication, file: bytes) -> None:
     """Put another file in the place of a publication's."""
-    one = publication
-    await UPDATE.run(
-        connection,
-        slug=one.slug,
-        title=one.title,
-        releases=one.releases,
-        frames=one.frames,
-        file=file,
-        token_id=one.token_id,
-        changed_at=one.changed_at,
-        expires_at=one.expires_at,
-    )
+    await UPDATE.run(connection, publication, file=file)
 
 
 async def withdraw_publication(connection: Connection, slug: str, token_id: UUID, at: datetime) -> None:

@@ -282,31 +282,16 @@ async def publish(connection: Connection, draft: Draft, *, head: tuple[int, byte
     )
     await INSERT_RELEASE.run(
         connection,
-        id=draft.id,
+        draft,
+        draft.facts,
         number=number,
-        study_id=draft.study_id,
-        question=draft.question,
         sequence=turn.sequence,
-        epoch=draft.epoch,
-        estimator=draft.estimator,
-        estimator_version=draft.estimator_version,
-        noise=draft.noise,
-        body=draft.body,
-        estimate=draft.facts.estimate,
-        standard_error=draft.facts.standard_error,
-        noisy_count=draft.facts.noisy_count,
-        variance=draft.facts.variance,
-        epsilon_max=draft.facts.epsilon_max,
         family=draft.asked and draft.asked.family,
         share=draft.asked and draft.asked.share,
         share_before=draft.taken and draft.taken.share_before,
         cap=draft.asked and draft.asked.cap,
-        people=draft.facts.people,
-        people_left_out=draft.facts.people_left_out,
-        width=draft.facts.width,
         previous_hash=previous,
         hash=link,
-        created_at=draft.created_at,
     )
     await _charge(connection, draft)
     await outbox.emit(connection, EventType.RELEASED, draft.study_id, {"release": str(draft.id)})

@@ -3,8 +3,6 @@
 Locks are those of `app.store.contributions`.
 """
 
-from dataclasses import asdict
-
 from app.core.contribution import Offer, Outcome
 from app.core.ledger import Holding, entry, same_value
 from app.core.study import StudyState, Trust
@@ -83,13 +81,7 @@ async def replace(connection: Connection, study_id: int, offer: Offer) -> Outcom
     if not await reserve(connection, more, epoch.currency):
         raise Refused(Outcome.BUDGET_EXHAUSTED)
     await note(connection, study_id, epoch.current, 1)
-    await REPLACE.run(
-        connection,
-        study_id=study_id,
-        subject=offer.subject,
-        epoch=epoch.current,
-        **{**asdict(result), "trust": result.trust.value},
-    )
+    await REPLACE.run(connection, result, study_id=study_id, subject=offer.subject, epoch=epoch.current)
     return Outcome.REPLACED
 
 

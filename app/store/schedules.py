@@ -59,18 +59,7 @@ SETTLE = Sql.of(int)("""
 
 async def insert(connection: Connection, schedule: Schedule, study_id: int) -> None:
     """Store a schedule, whose first time is its start."""
-    await INSERT.run(
-        connection,
-        id=schedule.id,
-        study_id=study_id,
-        token_id=schedule.token_id,
-        question=schedule.question,
-        every=schedule.every.value,
-        starts_at=schedule.starts_at,
-        share=schedule.share,
-        until=schedule.until,
-        created_at=schedule.created_at,
-    )
+    await INSERT.run(connection, schedule, study_id=study_id)
 
 
 async def read(connection: Connection, schedule_id: UUID, study_id: int) -> Schedule | None:
@@ -101,11 +90,4 @@ async def settle(
     Returns:
         The study's number; None where that time was settled before, or the schedule was deleted.
     """
-    return await SETTLE.maybe(
-        connection,
-        id=due.schedule.id,
-        due_at=due.schedule.due_at,
-        next=following,
-        release=release,
-        refusal=refusal,
-    )
+    return await SETTLE.maybe(connection, due.schedule, next=following, release=release, refusal=refusal)

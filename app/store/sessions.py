@@ -137,22 +137,7 @@ async def insert_session(
 ) -> int:
     """Store a new session; returns its number."""
     return await INSERT.one(
-        connection,
-        id=definition.id,
-        study_id=definition.study_id,
-        protocol=definition.protocol.value,
-        rounds=terms.rounds,
-        round=head.round,
-        epsilon=terms.epsilon_total,
-        epsilon_per_answer=terms.epsilon_per_answer,
-        epsilon_report=terms.epsilon_report,
-        assignment_key=definition.assignment_key,
-        answers_per_round=definition.answers_per_round,
-        round_seconds=definition.round_seconds,
-        round_closes_at=head.round_closes_at,
-        deadline=definition.deadline,
-        document=document,
-        created_at=definition.created_at,
+        connection, definition, terms, head, epsilon=terms.epsilon_total, document=document
     )
 
 
@@ -187,7 +172,7 @@ async def read_finished(
     connection: Connection, study_id: int, protocol: SessionProtocol
 ) -> list[SessionRecord]:
     """A study's sessions of one protocol that are over, the oldest first."""
-    return await FINISHED.all(connection, study_id=study_id, protocol=protocol.value)
+    return await FINISHED.all(connection, study_id=study_id, protocol=protocol)
 
 
 async def count_people(connection: Connection, study_id: int, ids: Sequence[UUID]) -> PeopleAnswering:
@@ -228,12 +213,4 @@ async def move(
     finished_at: datetime | None,
 ) -> None:
     """Store where a session stands after a round was closed; call with the session locked."""
-    await MOVE.run(
-        connection,
-        session_id=session_id,
-        state=head.state.value,
-        round=head.round,
-        round_closes_at=head.round_closes_at,
-        document=document,
-        finished_at=finished_at,
-    )
+    await MOVE.run(connection, head, session_id=session_id, document=document, finished_at=finished_at)

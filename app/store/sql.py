@@ -1,4 +1,4 @@
-"""Statements: SQL with parameters `:name`, compiled once, and the records that its rows become.
+"""Statements: SQL with parameters `:name`, compiled once, and the records that it writes and reads.
 
 The driver runs them, since SQLAlchemy takes longer over a statement than PostgreSQL does.
 """
@@ -58,30 +58,30 @@ class Sql(Generic[Row]):
         """
         return partial(Sql, read=_reader(kind))
 
-    async def all(self, connection: Connection, /, **given: object) -> list[Row]:
-        """Every row."""
-        return await self.fetch(driver(connection), given)
+    async def all(self, connection: Connection, /, *records: object, **given: object) -> list[Row]:
+        """Every row; parameters that are not given are those of the records, by their names."""
+        return self._rows(await driver(connection).fetch(self.text, *self.arguments(given, *records)))
 
-    async def fetch(self, session: asyncpg.Connection, given: dict[str, object]) -> list[Row]:
+    async def fetch(self, session: asyncpg.Connection, given: Mapping[str, object]) -> list[Row]:
         """Every row, over a connection of the driver."""
         return self._rows(await session.fetch(self.text, *self.arguments(given)))
 
-    async def one(self, connection: Connection, /, **given: object) -> Row:
+    async def one(self, connection: Connection, /, *records: object, **given: object) -> Row:
         """The only row; it is an error if there is none, or another one."""
-        (row,) = await self.all(connection, **given)
+        (row,) = await self.all(connection, *records, **given)
         return row
 
-    async def maybe(self, connection: Connection, /, **given: object) -> Row | None:
+    async def maybe(self, connection: Connection, /, *records: object, **given: object) -> Row | None:
         """The only row, or None where there is none."""
-        rows = await self.all(connection, **given)
+        rows = await self.all(connection, *records, **given)
         if not rows:
             return None
         (row,) = rows
         return row
 
-    async def run(self, connection: Connection, /, **given: object) -> None:
+    async def run(self, connection: Connection, /, *records: object, **given: object) -> None:
         """Run it for what it does."""
-        await driver(connection).execute(self.text, *self.arguments(given))
+        await driver(connection).execute(self.text, *self.arguments(given, *records))
 
     async def parts(self, connection: Connection, size: int, /, **given: object) -> AsyncIterator[list[Row]]:
         """Every row, some at a time; the transaction must stay open."""
@@ -89,14 +89,32 @@ class Sql(Generic[Row]):
         while rows := await cursor.fetch(size):
             yield self._rows(rows)
 
-    def arguments(self, given: Mapping[str, object]) -> list[object]:
-        """The values of the parameters $1, $2, ..."""
-        if len(given) != len(self._names):
-            raise TypeError(f"parameters {sorted(self._names)} are needed, not {sorted(given)}")
-        return [given[name] for name in self._names]
+    def arguments(self, given: Mapping[str, object], *records: object) -> list[object]:
+        """The values of the parameters $1, $2, ...: as given, or of the first record that has one."""
+        values = dict(given)
+        for record in records:
+            own = [name for name in self._names if name not in values and hasattr(record, name)]
+            values |= {name: getattr(record, name) for name in own}
+        if len(values) != len(self._names):
+            raise TypeError(f"parameters {sorted(self._names)} are needed, not {sorted(values)}")
+        return [_written(values[name]) for name in self._names]
 
     def _rows(self, rows: list[Any]) -> list[Row]:
         return rows if self._read is None else [self._read(row) for row in rows]
+
+
+def _written(value: object) -> object:
+    """A value as the driver takes it."""
+    match value:
+        case Enum():
+            return value.value
+        case frozenset():
+            return sorted(map(_written, value))  # type: ignore[type-var]
+        case Attributes() | Measures():
+            return value.texts
+        case Decimal():
+            return str(value)
+    return value
 
 
 def _reader(kind: type[Any]) -> Callable[[asyncpg.Record], Any]:

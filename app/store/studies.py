@@ -80,29 +80,7 @@ async def insert_study(
     connection: Connection, definition: StudyDefinition, created_at: datetime
 ) -> Study | None:
     """Store a new study; None where the slug is taken."""
-    return await INSERT.maybe(
-        connection,
-        slug=definition.slug,
-        title=definition.title,
-        description=definition.description,
-        series=definition.series,
-        lower=str(definition.lower),
-        upper=str(definition.upper),
-        relation=definition.relation.value,
-        trust=sorted(tag.value for tag in definition.trust),
-        epsilon_min=definition.epsilon_min,
-        epsilon_max=definition.epsilon_max,
-        epsilons=definition.epsilons,
-        default_share=definition.default_share,
-        tilt=definition.tilt,
-        delta=definition.delta,
-        dimension=definition.dimension,
-        local_mechanism=definition.local_mechanism.value,
-        attributes=definition.attributes.texts,
-        choices=definition.choices,
-        measures=definition.measures.texts,
-        created_at=created_at,
-    )
+    return await INSERT.maybe(connection, definition, created_at=created_at)
 
 
 async def read_study(connection: Connection, slug: str) -> Study | None:
@@ -114,8 +92,7 @@ async def page_studies(
     connection: Connection, *, after: str, limit: int, slugs: frozenset[str] | None, series: str | None
 ) -> list[Study]:
     """Studies in the order of their slugs, of these slugs and of this series only unless None."""
-    allowed = None if slugs is None else sorted(slugs)
-    return await PAGE.all(connection, after=after, limit=limit, slugs=allowed, series=series)
+    return await PAGE.all(connection, after=after, limit=limit, slugs=slugs, series=series)
 
 
 async def list_studies(
@@ -142,7 +119,7 @@ async def list_studies(
     """
     return await LIST.all(
         connection,
-        slugs=None if slugs is None else sorted(slugs),
+        slugs=slugs,
         search=search,
         state=state,
         series=series,
@@ -175,4 +152,4 @@ async def end_study(connection: Connection, study_id: int, state: StudyState) ->
     """
     for lock in (EPOCH_LOCK, ENROL_LOCK):
         await LOCK_EXCLUSIVE.run(connection, lock=lock, study_id=study_id)
-    return await END.maybe(connection, study_id=study_id, state=state.value) is not None
+    return await END.maybe(connection, study_id=study_id, state=state) is not None

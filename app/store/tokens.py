@@ -139,17 +139,7 @@ REVOKE = Sql.of(UUID)("UPDATE token SET revoked_at = coalesce(revoked_at, :at) W
 
 async def insert_token(connection: Connection, record: TokenRecord, secret_hash: bytes) -> None:
     """Store a token."""
-    await INSERT.run(
-        connection,
-        id=record.id,
-        name=record.name,
-        role=record.role.value,
-        hash=secret_hash,
-        studies=None if record.studies is None else sorted(record.studies),
-        subject=record.subject,
-        expires_at=record.expires_at,
-        created_at=record.created_at,
-    )
+    await INSERT.run(connection, record, hash=secret_hash)
 
 
 async def read_tokens_by_hash(database: Database, hashes: Sequence[bytes]) -> dict[bytes, TokenRecord]:
@@ -179,9 +169,9 @@ async def claim_identity(
         connection,
         id=uuid4(),
         name=name,
-        role=role.value,
+        role=role,
         identity=identity,
-        studies=None if studies is None else sorted(studies),
+        studies=studies,
         at=at,
         day=at.date(),
     )

@@ -1,6 +1,6 @@
 """Statements and what their rows become."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import pytest
@@ -61,6 +61,30 @@ async def test_how_many_rows_there_may_be(database_url: str):
         for method, rows in ((numbers.one, 0), (numbers.one, 2), (numbers.maybe, 2)):
             with pytest.raises(ValueError, match="unpack"):
                 await method(connection, rows=rows)
+
+    async with Database.open(database_url) as database:
+        await database.run_tx("test", body)
+
+
+async def test_a_record_is_written_as_it_is_read(database_url: str):
+    part = Part(trust=Trust.LOCAL, tags=frozenset({Trust.CENTRAL, Trust.LOCAL}))
+    whole = Whole(number=7, price=Decimal("1.50"), weights=(1.0, 2.5), part=part)
+    written = Sql.of(Whole)("""
+        SELECT CAST(:number AS numeric) AS number, CAST(:price AS text) AS price,
+               CAST(:weights AS float8[]) AS weights, CAST(:trust AS text) AS trust,
+               CAST(:tags AS text[]) AS tags, CAST(:note AS text) AS note
+    """)
+
+    async def body(connection: Connection) -> None:
+        assert await written.one(connection, whole, part) == whole
+        given = await written.maybe(connection, part, whole, note="given", trust=Trust.PUBLIC)
+        assert given is not None
+        assert given.note == "given"
+        assert given.part == replace(part, trust=Trust.PUBLIC)
+        with pytest.raises(TypeError, match="are needed"):
+            await written.run(connection, whole)
+        with pytest.raises(TypeError, match="are needed"):
+            await written.run(connection, whole, part, other=1)
 
     async with Database.open(database_url) as database:
         await database.run_tx("test", body)
