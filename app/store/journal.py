@@ -1,7 +1,6 @@
 """The audit trail of what admins did, idempotency keys, and facts about the installation."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -93,15 +92,16 @@ CLAIM_FACT = Sql.of(bytes)("""
 
 async def record(
     connection: Connection,
-    *,
     at: datetime,
-    actor: str,
+    actor: UUID | str,
     action: str,
-    target: str,
-    detail: Mapping[str, object],
+    target: UUID | str,
+    /,
+    **detail: object,
 ) -> None:
     """Note what an admin did. Never with data values, secrets or external ids."""
-    await RECORD.run(connection, at=at, actor=actor, action=action, target=target, detail=json.dumps(detail))
+    said = json.dumps(detail)
+    await RECORD.run(connection, at=at, actor=str(actor), action=action, target=str(target), detail=said)
 
 
 async def page(

@@ -119,12 +119,7 @@ class Budgets:
             if not fits:
                 raise BudgetBelowReserved("more than that is reserved already")
             await journal.record(
-                connection,
-                at=self._clock.now(),
-                actor=str(principal.token_id),
-                action="budget.set",
-                target=subject.hex(),
-                detail=detail,
+                connection, self._clock.now(), principal.token_id, "budget.set", subject.hex(), **detail
             )
 
         await self._database.run_tx("budget.set", body)
@@ -176,12 +171,7 @@ class Budgets:
             )
             made = Raise(epsilon=epsilon, at_most=at_most, new_people=epsilon_of(new, delta), delta=delta)
             await journal.record(
-                connection,
-                at=self._clock.now(),
-                actor=str(principal.token_id),
-                action="budget.raise",
-                target="all",
-                detail=detail,
+                connection, self._clock.now(), principal.token_id, "budget.raise", "all", **detail
             )
             if idempotency is not None:
                 content = json.dumps(asdict(made)).encode()

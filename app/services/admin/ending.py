@@ -57,12 +57,5 @@ async def end(
     # Now that no session can be started, those that were since the first look are here too.
     for record in await sessions.lock_open(connection, study.id):
         await rounds.finish(connection, record.definition, record.head, free=free)
-    await journal.record(
-        connection,
-        at=clock.now(),
-        actor=actor,
-        action=ACTIONS[state],
-        target=study.definition.slug,
-        detail=detail,
-    )
+    await journal.record(connection, clock.now(), actor, ACTIONS[state], study.definition.slug, **detail)
     return True

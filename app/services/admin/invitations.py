@@ -117,11 +117,14 @@ class Invitations:
                 )
             await journal.record(
                 connection,
-                at=now,
-                actor=str(principal.token_id),
-                action="invitation.create",
-                target=str(invitation.id),
-                detail={"study": study.definition.slug, "kind": kind.value, "name": name, "limit": most},
+                now,
+                principal.token_id,
+                "invitation.create",
+                invitation.id,
+                study=study.definition.slug,
+                kind=kind.value,
+                name=name,
+                limit=most,
             )
 
         await self._database.run_tx("invitation.create", body)
@@ -175,11 +178,11 @@ class Invitations:
                 return False
             await journal.record(
                 connection,
-                at=now,
-                actor=str(principal.token_id),
-                action="invitation.revoke",
-                target=str(invitation_id),
-                detail={"study": study.definition.slug},
+                now,
+                principal.token_id,
+                "invitation.revoke",
+                invitation_id,
+                study=study.definition.slug,
             )
             return True
 

@@ -121,9 +121,7 @@ class Ledger:
         }
         await self._database.run_tx(
             "ledger.record",
-            lambda c: journal.record(
-                c, at=at, actor=actor, action=AUDIT_ACTION, target="ledger", detail=detail
-            ),
+            lambda c: journal.record(c, at, actor, AUDIT_ACTION, "ledger", **detail),
         )
 
     async def audit(self) -> AuditReport:

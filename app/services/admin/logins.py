@@ -124,14 +124,7 @@ class Logins:
                 created_at=now,
                 expires_at=expires_at,
             )
-            await journal.record(
-                connection,
-                at=now,
-                actor=str(principal.token_id),
-                action="link.create",
-                target=subject.hex(),
-                detail={},
-            )
+            await journal.record(connection, now, principal.token_id, "link.create", subject.hex())
 
         await self._database.run_tx("link.create", body)
         return secret, expires_at
@@ -158,9 +151,7 @@ class Logins:
                 created_at=now,
                 expires_at=now + timedelta(seconds=PERSON_SECONDS),
             )
-            await journal.record(
-                connection, at=now, actor=str(token_id), action="link.open", target=subject.hex(), detail={}
-            )
+            await journal.record(connection, now, token_id, "link.open", subject.hex())
             return True
 
         if not await self._database.run_tx("link.open", body):

@@ -290,16 +290,14 @@ class Publications:
         expires = publication.expires_at
         await journal.record(
             connection,
-            at=at,
-            actor=str(principal.token_id),
-            action=action,
-            target=publication.slug,
-            detail={
-                "study": publication.study,
-                "title": publication.title,
-                "releases": [str(one) for one in publication.releases],
-                "expires_at": None if expires is None else expires.isoformat(),
-            },
+            at,
+            principal.token_id,
+            action,
+            publication.slug,
+            study=publication.study,
+            title=publication.title,
+            releases=[str(one) for one in publication.releases],
+            expires_at=None if expires is None else expires.isoformat(),
         )
 
 

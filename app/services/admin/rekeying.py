@@ -73,12 +73,7 @@ async def rekey_subjects(
             )
         moved = await rekey.move_people(connection, new.fingerprint())
         await journal.record(
-            connection,
-            at=clock.now(),
-            actor="command line",
-            action="subject.rekey",
-            target="subjects",
-            detail={"moved": moved, "left": left},
+            connection, clock.now(), "command line", "subject.rekey", "subjects", moved=moved, left=left
         )
         return Rekeyed(done=True, moved=moved, left=left)
 

@@ -148,9 +148,7 @@ async def check(database: Database, clock: Clock, export: Export) -> dict[str, L
     }
     await database.run_tx(
         "restore.note",
-        lambda c: journal.record(
-            c, at=clock.now(), actor=ACTOR, action="restore.check", target="ledger", detail=detail
-        ),
+        lambda c: journal.record(c, clock.now(), ACTOR, "restore.check", "ledger", **detail),
     )
     return lost
 

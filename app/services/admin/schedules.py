@@ -194,11 +194,12 @@ class Schedules:
         }
         await journal.record(
             connection,
-            at=self._clock.now(),
-            actor=actor,
-            action=f"schedule.{action}",
-            target=str(schedule.id),
-            detail={"study": schedule.study, **said},
+            self._clock.now(),
+            actor,
+            f"schedule.{action}",
+            schedule.id,
+            study=schedule.study,
+            **said,
         )
 
 

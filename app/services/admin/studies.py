@@ -185,10 +185,5 @@ class Studies:
         detail: Mapping[str, object] | None = None,
     ) -> None:
         await journal.record(
-            connection,
-            at=self._clock.now(),
-            actor=str(principal.token_id),
-            action=action,
-            target=slug,
-            detail=detail or {},
+            connection, self._clock.now(), principal.token_id, action, slug, **(detail or {})
         )

@@ -115,11 +115,12 @@ class Tokens:
             if changed:
                 await journal.record(
                     connection,
-                    at=now,
-                    actor=str(record.id),
-                    action="token.identity",
-                    target=str(record.id),
-                    detail={"role": role.value, "studies": None if studies is None else sorted(studies)},
+                    now,
+                    record.id,
+                    "token.identity",
+                    record.id,
+                    role=role.value,
+                    studies=None if studies is None else sorted(studies),
                 )
             return record
 
@@ -190,12 +191,7 @@ class Tokens:
         async def body(connection: Connection) -> None:
             await store.insert_token(connection, record, hash_secret(secret))
             await journal.record(
-                connection,
-                at=now,
-                actor=actor,
-                action="token.create",
-                target=str(record.id),
-                detail={"name": name, "role": role.value},
+                connection, now, actor, "token.create", record.id, name=name, role=role.value
             )
 
         await self._database.run_tx("token.create", body)
@@ -263,12 +259,7 @@ class Tokens:
             # A login with the old secret may be the reason for the new one.
             await logins.delete_logins_of(connection, token_id)
             await journal.record(
-                connection,
-                at=now,
-                actor=actor,
-                action="token.rotate",
-                target=str(token_id),
-                detail={"grace_seconds": grace_seconds},
+                connection, now, actor, "token.rotate", token_id, grace_seconds=grace_seconds
             )
             return record
 
@@ -292,11 +283,11 @@ class Tokens:
             await quotas.set_quota(connection, token_id, quota)
             await journal.record(
                 connection,
-                at=self._clock.now(),
-                actor=actor,
-                action="token.quota",
-                target=str(token_id),
-                detail={} if quota is None else asdict(quota),
+                self._clock.now(),
+                actor,
+                "token.quota",
+                token_id,
+                **({} if quota is None else asdict(quota)),
             )
             return replace(record, quota=quota)
 
@@ -326,9 +317,7 @@ class Tokens:
             now = self._clock.now()
             if not await store.revoke_token(connection, token_id, now):
                 return False
-            await journal.record(
-                connection, at=now, actor=actor, action="token.revoke", target=str(token_id), detail={}
-            )
+            await journal.record(connection, now, actor, "token.revoke", token_id)
             return True
 
         if not await self._database.run_tx("token.revoke", body):

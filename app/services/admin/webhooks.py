@@ -100,9 +100,10 @@ class Webhooks:
     ) -> None:
         await journal.record(
             connection,
-            at=self._clock.now(),
-            actor=str(principal.token_id),
-            action=action,
-            target=str(webhook.id),
-            detail={"url": webhook.url, "events": list(webhook.events)},
+            self._clock.now(),
+            principal.token_id,
+            action,
+            webhook.id,
+            url=webhook.url,
+            events=list(webhook.events),
         )

@@ -277,11 +277,4 @@ class Sessions:
         session_id: UUID,
         detail: Mapping[str, object],
     ) -> None:
-        await journal.record(
-            connection,
-            at=self._clock.now(),
-            actor=str(principal.token_id),
-            action=action,
-            target=str(session_id),
-            detail=detail,
-        )
+        await journal.record(connection, self._clock.now(), principal.token_id, action, session_id, **detail)
