@@ -19,6 +19,7 @@ from dither import (
 )
 
 from app.cli.common import console, print_details, print_table, show
+from app.core.attributes import label_of
 from app.core.numbers import Headline, headline
 from app.web.documents.release import error_of
 
@@ -99,7 +100,7 @@ def _parts(
     if found.groups is None:
         return [shown(one) for one in of(found) or ()]
     answers: list[tuple[str, Release | LabelAnswer]] = [("all", found)]
-    answers += [(one.where[found.by or ""], one) for one in found.groups]
+    answers += [(label_of(one.where, found.by or ""), one) for one in found.groups]
     return [{"label": label, **shown(one)} for label, answer in answers for one in of(answer) or ()]
 
 
@@ -225,7 +226,7 @@ def _label(one: LabelAnswer, found: Release) -> dict[str, object]:
     if found.statistic in ("variance", "sd") and one.estimate is not None and one.interval is not None:
         estimate = headline(one.estimate, one.interval.lower, one.interval.upper, found.statistic).estimate
     return {
-        "label": one.where[found.by or ""],
+        "label": label_of(one.where, found.by or ""),
         "people": one.people if one.noisy_count is None else _counted(one, one.noisy_count),
         "estimate": estimate,
         "these people": interval_text(one.interval),

@@ -251,26 +251,24 @@ def question_of(
     *,
     parameter: list[str] | None = None,
     taken: Collection[str] = (),
-    where: list[str] | None = None,
     simultaneous: bool = False,
-    **named: str | int | None,
+    **named: str | int | list[str] | None,
 ) -> dict[str, Any]:
     """The question's parameters, as they go over the wire.
 
     Args:
         parameter: What `--parameter` gives, each NAME=VALUE.
         taken: Names that it may not give besides those of the options.
-        where: Labels of people, each NAME=LABEL.
         simultaneous: Whether the intervals hold together.
         **named: Other options by their names; None where they are left out.
     """
-    question: dict[str, Any] = {"where": ",".join(where)} if where else {}
-    if simultaneous:
-        question["simultaneous"] = True
+    question: dict[str, Any] = {"simultaneous": True} if simultaneous else {}
     for name, text in named.items():
-        if text is None:
+        if not text and text != 0:
             continue
-        if isinstance(text, int) or FIELDS[name].kind in (Kind.TEXT, Kind.NUMBERS):
+        if isinstance(text, list):
+            question[name] = ",".join(text)
+        elif isinstance(text, int) or FIELDS[name].kind in (Kind.TEXT, Kind.NUMBERS):
             question[name] = text
         else:
             question[name] = number(text, "--" + name.replace("_", "-"))

@@ -6,6 +6,7 @@ segment: the attributes are the digits of a number in mixed radix, the first one
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 
 MAX_COMBINATIONS = 1_000
 """Combinations of labels that a study may have."""
@@ -97,11 +98,41 @@ class Attributes:
             found[name] = label
         return {name: found[name] for name in self.labels if name in found}
 
-    def places(self, name: str) -> list[int]:
-        """For each segment the place of its label among those of one attribute."""
-        sizes = [len(labels) for labels in self.labels.values()]
-        after = math.prod(sizes[list(self.labels).index(name) + 1 :])
-        return [segment // after % len(self.labels[name]) for segment in range(self.combinations)]
+    def together(self, text: str) -> str:
+        """The attributes of `name,name`, in the order of the study: equal groups have equal texts.
+
+        Raises:
+            ValueError: the reason; names that are not declared stay out of it.
+        """
+        names = text.split(",")
+        if not set(names) <= self.labels.keys():
+            raise ValueError(f"must name attributes of the study: {', '.join(self.labels) or 'none'}")
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"names {twice} twice")
+        return ",".join(name for name in self.labels if name in names)
+
+    def size(self, by: str) -> int:
+        """How many cells some attributes have, of `together`; 1 of none."""
+        return math.prod(len(self.labels[name]) for name in by.split(",") if name)
+
+    def cells(self, by: str) -> dict[str, dict[str, str]]:
+        """Every combination of the labels of some attributes, by what `label_of` calls it.
+
+        >>> list(Attributes(["region:north", "region:south", "age:-29", "age:30-"]).cells("region,age"))
+        ['north, -29', 'north, 30-', 'south, -29', 'south, 30-']
+        """
+        names = by.split(",")
+        found = (dict(zip(names, one, strict=True)) for one in product(*map(self.labels.__getitem__, names)))
+        return {label_of(where, by): where for where in found}
+
+    def places(self, by: str) -> list[int]:
+        """For each segment the place of its cell among those of some attributes."""
+        found, after = [0] * self.combinations, self.combinations
+        for name, labels in self.labels.items():
+            size, after = len(labels), after // len(labels)
+            if name in by.split(","):
+                found = [place * size + segment // after % size for segment, place in enumerate(found)]
+        return found
 
     def where(self, conditions: Mapping[str, str]) -> frozenset[int]:
         """The segments that meet every condition: the label of a name."""
@@ -111,6 +142,15 @@ class Attributes:
             places = [place for place, label in enumerate(labels) if asked in (None, label)]
             found = [segment * len(labels) + place for segment in found for place in places]
         return frozenset(found)
+
+
+def label_of(where: Mapping[str, str], by: str) -> str:
+    """What a group is called: its labels of the attributes that the question is by; none has a comma.
+
+    >>> label_of({"sex": "f", "region": "north", "age": "-29"}, "region,age")
+    'north, -29'
+    """
+    return ", ".join(where[name] for name in by.split(","))
 
 
 NO_ATTRIBUTES = Attributes()

@@ -120,7 +120,9 @@ FIELDS: Mapping[str, Field] = {
         example="region:north",
     ),
     "by": Field(
-        help="An attribute: the answer has one estimate for each of its labels, beside the whole.",
+        kind=Kind.LABELS,
+        help="An attribute: the answer has one estimate for each of its labels, beside the whole. Several, "
+        "with commas between or repeated: one for each combination of their labels.",
         more="No person pays more than for one answer.",
         metavar="NAME",
         example="region",

@@ -6,6 +6,7 @@ from functools import partial
 
 from markupsafe import Markup
 
+from app.core.attributes import label_of
 from app.core.numbers import headline
 from app.dashboard.canvas import FULL, HALF, Axis, Size, bar, draw_both, ends, estimate, reach
 from app.dashboard.scales import Linear, Named, Scale
@@ -54,7 +55,7 @@ def labels(release: ReleaseOut | OfOneNumber) -> Markup:
     """
     points = [
         _Point(
-            name=one.where[release.by or ""],
+            name=label_of(one.where, release.by or ""),
             value=one.estimate,
             interval=one.interval,
             together=getattr(one, "simultaneous", None),
@@ -68,7 +69,7 @@ def labels(release: ReleaseOut | OfOneNumber) -> Markup:
         f"The {release.statistic} for each label, with 95 % intervals for these people",
         points,
         line,
-        x=release.by or "",
+        x=(release.by or "").replace(",", ", "),
         y=release.statistic,
         size=FULL,
     )
@@ -102,7 +103,7 @@ def coordinates(found: Sequence[CoordinateOut], *, y: str) -> Markup:
 def described(release: DescriptionOut) -> Markup:
     """The quartiles of all people and of those of each label as a box, and their mean beside it."""
     named: list[tuple[str, DescriptionOut | DescriptionOfLabelOut]] = [("all people", release)]
-    named += [(one.where[release.by or ""], one) for one in release.groups or () if one.quartiles]
+    named += [(label_of(one.where, release.by or ""), one) for one in release.groups or () if one.quartiles]
     boxes = [
         (
             [
@@ -139,7 +140,7 @@ def described(release: DescriptionOut) -> Markup:
 
     return draw_both(
         "Quartiles and mean, with 95 % intervals one by one",
-        Axis(release.by or "", partial(Named, [name for name, _ in named])),
+        Axis((release.by or "").replace(",", ", "), partial(Named, [name for name, _ in named])),
         Axis("value", partial(Linear, *shown)),
         marks,
         FULL if release.groups else HALF,

@@ -219,7 +219,7 @@ def _field(parameter: Mapping[str, Any], study: StudyDefinition) -> FormField:
         "measure": study.measures.named,
         PAIR: pairs(study),
         "estimator": ("", *(one.name for one in found)),
-        "by": ("", *labels),
+        "by": ("", *(",".join(some) for few in (1, 2, 3) for some in combinations(labels, few))),
     }
     attribute, its = next(iter(labels.items()), ("", ("",)))
     examples = {
@@ -239,7 +239,7 @@ def _field(parameter: Mapping[str, Any], study: StudyDefinition) -> FormField:
         label=_LABELS.get(name) or (name if name in _OWN else name.capitalize()),
         help=parameter["description"],
         options=[
-            (one, one.replace(",", " and ") if name == PAIR else one or _NOTHING[name])
+            (one, one.replace(",", " and ") if name in (PAIR, "by") and one else one or _NOTHING[name])
             for one in options.get(name, schema.get("enum", ()))
         ],
         flag=schema.get("type") == "boolean",

@@ -13,6 +13,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
+from app.core.attributes import label_of
 from app.core.errors import ServiceError, Unavailable
 from app.core.numbers import headline, margin
 from app.core.principal import Role
@@ -235,6 +236,8 @@ TEMPLATES.filters |= {
     "within": lambda value, interval, statistic="": headline(
         value, interval.lower, interval.upper, statistic
     ),
+    "label_of": label_of,
+    "each": lambda by: by.replace(",", ", "),
     "margin": margin,
     "because": because,
     "reasons": reasons,

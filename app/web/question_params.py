@@ -82,12 +82,6 @@ HALF_WIDTH = "half_width"
 REPEATABLE = frozenset(name for name, field in FIELDS.items() if field.kind is Kind.LABELS)
 """Query parameters that may be repeated."""
 
-ONCE = {
-    "by": "an answer has the labels of one attribute; to ask people with certain labels of others, give them "
-    "with where, as by=sex&where=region:north"
-}
-"""What is possible in place of giving a query parameter twice."""
-
 FLAGS = ("allow_worse", "fresh")
 """Fields that are no part of a question: how an answer to it is made."""
 
@@ -131,7 +125,10 @@ def request_body() -> dict[str, Any]:
         "type": "object",
         "properties": {
             **_FIELDS,
-            "where": {**_FIELDS["where"], "type": ["string", "array"], "items": {"type": "string"}},
+            **{
+                name: {**_FIELDS[name], "type": ["string", "array"], "items": {"type": "string"}}
+                for name in sorted(REPEATABLE)
+            },
             "until": {
                 **_FIELDS["until"],
                 "type": ["number", "object"],
@@ -205,8 +202,7 @@ def read_question(
             names = (*(one for one in _FIELDS if one not in given), *beside, *parameter_names)
             errors.append(FieldError(name[:64], f"is not known here; there are {', '.join(names)}"))
         elif not isinstance(value, str):
-            instead = f": {ONCE[name]}" if name in ONCE else ""
-            errors.append(FieldError(name, f"must be a string or a number{instead}"))
+            errors.append(FieldError(name, "must be a string or a number"))
         elif not value:
             errors.append(FieldError(name, "must not be empty"))
         elif name == "statistic" and statistic is None and value not in STATISTICS:
@@ -231,7 +227,7 @@ def query_of(request: ApiRequest) -> dict[str, str]:
     Raises:
         InvalidRequest: one is given twice that takes one value.
     """
-    return request.single_query(REPEATABLE, ONCE)
+    return request.single_query(REPEATABLE)
 
 
 def read_plan(query: Mapping[str, str]) -> tuple[Ask, bool]:

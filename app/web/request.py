@@ -3,7 +3,6 @@
 import re
 from collections.abc import AsyncIterator, Container, Mapping, Set
 from contextlib import asynccontextmanager, suppress
-from types import MappingProxyType
 from typing import cast
 from uuid import UUID
 
@@ -262,14 +261,11 @@ class ApiRequest(Request):
         studies = self.api.services.studies
         return await (studies.read(slug) if fresh else studies.get(slug))
 
-    def single_query(
-        self, repeatable: Container[str] = (), once: Mapping[str, str] = MappingProxyType({})
-    ) -> dict[str, str]:
+    def single_query(self, repeatable: Container[str] = ()) -> dict[str, str]:
         """The query parameters; of those that are repeatable all values, with commas between.
 
         Args:
             repeatable: They.
-            once: What is possible in place of giving one of the others twice.
 
         Raises:
             InvalidRequest: another one is given twice.
@@ -279,8 +275,7 @@ class ApiRequest(Request):
         values: dict[str, str] = {}
         for name, value in self.query_params.multi_items():
             if name in values and name not in repeatable:
-                instead = once.get(name, "it takes one value")
-                raise InvalidRequest.field(name, f"is given twice: {instead}")
+                raise InvalidRequest.field(name, "is given twice: it takes one value")
             values[name] = f"{values[name]},{value}" if name in values else value
         return values
 

@@ -266,7 +266,7 @@ class Release(Plotted):
         mu2_max_total: The same with the answers that it sharpens; None with Laplace noise.
         delta: Of the study; None with Laplace noise.
         where: The labels of the people whom it is about; None where it is about all.
-        by: The attribute whose labels are the groups; None without.
+        by: The attributes whose labels are the groups, with commas between; None without.
         measure: Which of several measures it is about; None in a study of one value.
         groups: One for each declared label, in their order, beside the whole.
         predicted_error: Root mean square error of what is asked that the plan predicted: in its unit, of the

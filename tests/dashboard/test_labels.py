@@ -273,3 +273,28 @@ async def test_a_covariance_is_asked_for_where_two_numbers_have_one(browser: Bro
         assert 'value="covariance"' not in page.text
         assert 'value="correlation"' not in page.text
         assert 'id="measures"' not in page.text
+
+
+async def test_cells_of_two_attributes_are_asked_for_and_shown(browser: Browser, service: Service):
+    labels = {"region": ["north", "south"], "age": ["-29", "30-"], "sex": ["f", "m"]}
+    study = await service.study(attributes=labels, default_share=0.2)
+    cells = [
+        {"region": region, "age": age, "sex": "f"} for region in labels["region"] for age in labels["age"]
+    ]
+    records = [
+        {"subject": f"p{n}", "value": 50, "epsilon": 5, "trust": "central", "attributes": cells[n % 4]}
+        for n in range(120)
+    ]
+    path = f"/v1/studies/{study}/contributions/batch"
+    assert (await service.call("POST", path, "contribute", json=records)).status_code == 200
+    await browser.log_in("analyse")
+    page = await browser.get(f"/dashboard/studies/{study}")
+    assert '<option value="region,age">region and age</option>' in page.text
+    assert '<option value="region,age,sex">' in page.text
+    for statistic in ("mean", "histogram", "describe", "median", "count"):
+        shown = await browser.get(await ask(browser, study, {"statistic": statistic, "by": "region,age"}))
+        assert shown.status_code == 200, text_of(shown.text)
+        told = text_of(shown.text)
+        assert "By region, age" in told
+        for cell in ("north, -29", "north, 30-", "south, -29", "south, 30-"):
+            assert cell in told, (statistic, cell)

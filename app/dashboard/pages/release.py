@@ -87,7 +87,7 @@ async def show(request: PageRequest) -> Response:
         charges=[ChargeOut.model_validate(row) for row in charges[:CHARGES]],
         more_charges=len(charges) > CHARGES,
         first_label=first,
-        labels_in_all=len(study.definition.attributes.labels[by]) if by and groups is not None else 0,
+        labels_in_all=study.definition.attributes.size(by) if by and groups is not None else 0,
         labels_shown=len(groups or ()),
         labels_on_a_page=LABELS,
     )

@@ -217,8 +217,10 @@ def by_label(
     """A question by an attribute as a question for each declared label, and the people who have it."""
     here = among(study, question.where, cohorts)
     found = []
-    for label, places in members_of(study, question.by, Cohorts.of(here)).items():
+    cells = study.attributes.cells(question.by).values()
+    members = members_of(study, question.by, Cohorts.of(here)).values()
+    for cell, places in zip(cells, members, strict=True):
         checkpoint()
-        own = replace(question, by="", where={**question.where, question.by: label})
+        own = replace(question, by="", where={**question.where, **cell})
         found.append((own, ShapeCrowd.of([here[place] for place in places], own)))
     return found

@@ -1,5 +1,7 @@
 r"""Shapes by an attribute: an answer for each of its labels, and for all people.
 
+By several attributes what is said of a label holds of a cell: one label of each. A person is in one cell.
+
 Each label is a question of its own, of the people who have it, with counts and noise of its own. A person has
 one label. So where a value is replaced (replace_one: labels are public, and stay), or a person comes or goes
 with whatever label (add_remove_one), only the counts of one label move: with independent noise the

@@ -40,7 +40,7 @@ from app.services.statistics.questions import (
     SUM,
     VARIANCE,
     Ask,
-    attribute,
+    attributes,
     bounds,
     check_measure,
     conditions,
@@ -233,7 +233,7 @@ class ShapeQuestion(AnyQuestion):
             DESCRIBE: OF_A_DESCRIPTION,
             CORRELATION: NUMBERS,
         }.get(self.estimator, 1)
-        labels = len(study.attributes.labels[self.by]) if self.by else 1
+        labels = study.attributes.size(self.by)
         if numbers * labels <= MOST_NUMBERS:
             return
         fewer = f"at most {MOST_NUMBERS // labels} bins for each would do; or " if self.edges else ""
@@ -313,7 +313,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
     try:
         level = level_of(study, ask.least_epsilon)
         where = conditions(study, ask)
-        by = attribute(study, ask, where)
+        by = attributes(study, ask, where)
         if estimator == HISTOGRAM:
             starts, edges = read_bins(study, parameters)
         elif estimator == SHARES:

@@ -173,9 +173,9 @@ def plan_step(
         kept_of: dict[str, list[Piece]] = {name: [] for name in members}
         for piece in ledger.kept:
             kept_of[label_of[piece.number]].append(piece)
-        for name, places in members.items():
+        for name, cell in study.attributes.cells(question.by).items():
             checkpoint()
-            where = {**question.where, question.by: name}
+            where, places = {**question.where, **cell}, members[name]
             label = planner.label(where, here.some(places), kept_of[name], number)
             number += max(0, len(label.pieces) - len(kept_of[name]))
             labels.append(label)

@@ -27,9 +27,10 @@ class AnyQuestion:
         level: add_remove_one: who takes part, and what they weigh at most. No part of the question.
         tilt: [ppm]; None in add_remove_one studies for that of the study.
         where: Of whom: the label of each attribute that it names; empty for all people.
-        by: The attribute for each of whose labels it asks besides; empty for none.
+        by: The attributes for each of whose cells it asks besides, with commas between; a cell is a label, or
+            one of each. Empty for none.
         measure: Of which measure, in a study of several; empty in others.
-        needs: Labels of `by` without an answer for which there is nothing to read. No part of the question.
+        needs: Cells of `by` without an answer for which there is nothing to read. No part of the question.
     """
 
     estimator: str
@@ -132,7 +133,7 @@ class AnyQuestion:
             tilt=self.assumed_tilt(study),
             least=self.level.least if self.weighs_alike else self.least_epsilon,
             stated=self.expected_size,
-            noises=len(study.attributes.labels[self.by]) if self.by and self.adds_up else 1,
+            noises=study.attributes.size(self.by) if self.adds_up else 1,
             equal=self.weighs_alike,
         )
         return replace(self, level=levels.choose_level(study, asked, published, level))

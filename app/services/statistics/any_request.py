@@ -8,6 +8,7 @@ from itertools import accumulate, pairwise
 from typing import Any, Generic, Self, TypeVar
 from uuid import UUID
 
+from app.core.attributes import label_of
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.errors import PrivacyRefusal
@@ -364,7 +365,7 @@ def _is_near(body: bytes, wanted: float, reading: Reading) -> bool:
     """Whether an answer is as exact as is wanted: half of its interval, or of that of what is read off it."""
     document = json.loads(body)
     if reading.weights:
-        groups = {one["where"][reading.by]: one.get("error") for one in document["groups"]}
+        groups = {label_of(one["where"], reading.by): one.get("error") for one in document["groups"]}
         parts = [(weight, groups[label]) for label, weight in reading.weights.items()]
         if any(error is None for _, error in parts):
             return False

@@ -62,7 +62,7 @@ class Readable:
 
     def _parts(self, reading: Reading) -> list[tuple[float, Plan]]:
         """What each label weighs; those without an answer have none."""
-        names = self.study.attributes.labels[reading.by]
+        names = list(self.study.attributes.cells(reading.by))
         weighed = [(weight, self.plan.labels[names.index(name)]) for name, weight in reading.weights.items()]
         return [(weight, plan()) for weight, plan in weighed if plan is not None]
 

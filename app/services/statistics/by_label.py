@@ -13,10 +13,11 @@ whole release, which is all pieces, is that of the pieces of l:
 
 So a person is charged for the pieces of the own label only, which cost what one mean costs, whatever the
 number of labels: parallel composition (McSherry, SIGMOD 2009, doi:10.1145/1559845.1559850, theorem 4). That
-no cohort has members of two labels is checked, since it is what this rests on.
+no cohort has members of two labels is checked, since it is what this rests on. By several attributes a label
+is a cell: a combination of one label of each. A person is in one cell, so all of this holds for cells.
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache
 
@@ -57,7 +58,7 @@ def plan_by(
         NotApplicable: no estimator has an answer by labels.
     """
     # 1. What people have paid, and can.
-    names, noise = study.attributes.labels[resolved.by], NOISES[study.noise]
+    cells, noise = study.attributes.cells(resolved.by), NOISES[study.noise]
     people = Cohorts.of(cohorts)
     members = members_of(study, resolved.by, people)
     label_of = labels_of(people, members, pieces)
@@ -65,16 +66,16 @@ def plan_by(
     # 2. The whole decides on the estimator and its parameters.
     whole = _linear(study, people, resolved, question, ledger.taking_part, among)
     # 3. A plan, and new pieces, for each label.
-    kept: dict[str, list[Piece]] = {name: [] for name in names}
+    kept: dict[str, list[Piece]] = {name: [] for name in cells}
     for piece in ledger.kept:
         kept[label_of[piece.number]].append(piece)
     # Of a piece whose people have all left it is not known which label they had: it has a place in each.
     gone = [piece.number for piece in pieces if piece.number not in label_of]
     number, parts, step = next_number(pieces), list[Part](), steps.step_number(before)
-    for name in names:
+    for name, cell in cells.items():
         checkpoint()
         crowd = whole.people.some(study, members[name])
-        part = _part(study, ledger, resolved, whole, crowd, name, kept[name], gone, number, step)
+        part = _part(study, ledger, resolved, whole, crowd, cell, kept[name], gone, number, step)
         number += max(0, len(part.pieces) - len(kept[name]))
         parts.append(part)
     # 4. One step of all labels, which reads the whole.
@@ -124,7 +125,7 @@ def _part(
     resolved: Resolved,
     whole: Whole,
     people: Crowd,
-    name: str,
+    cell: Mapping[str, str],
     kept: Sequence[Piece],
     gone: Sequence[int],
     number: int,
@@ -136,7 +137,7 @@ def _part(
         study, ledger, resolved: Of the question.
         whole: The plan for all people.
         people: Those of the label.
-        name: Of the label.
+        cell: The label, or one of each attribute.
         kept: Its pieces, as they will be.
         gone: Numbers of pieces that may have been those of the label.
         number: Of a new piece.
@@ -147,12 +148,12 @@ def _part(
         errs by, is seen off the pieces alone.
     """
     asked_of = replace(resolved, by="", estimator=whole.estimator.name)
-    together = len(study.attributes.labels[resolved.by])
+    together = study.attributes.size(resolved.by)
     question = replace(whole.question, people=sum(people.cohorts.column("count")), together=together)
     trusts, counts = people.cohorts.column("trust"), people.cohorts.column("count")
     central = Trust.CENTRAL in trusts
     part = Part(
-        where={**resolved.where, resolved.by: name},
+        where={**resolved.where, **cell},
         cohorts=people.cohorts,
         left_out=sum(count for trust, count in zip(trusts, counts, strict=True) if trust is Trust.CENTRAL),
         silent=people.silent,

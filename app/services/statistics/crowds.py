@@ -148,7 +148,7 @@ def _grouped(
 
 
 def _labels(study: StudyDefinition, by: str, cohorts: Cohorts) -> Sequence[int]:
-    """The number of each cohort's label."""
+    """The number of each cohort's cell."""
     return list(map(study.attributes.places(by).__getitem__, cohorts.column("segment")))
 
 

@@ -9,8 +9,8 @@ from app.core.study import StudyDefinition
 
 
 def members_of(study: StudyDefinition, by: str, people: Cohorts) -> dict[str, list[int]]:
-    """The places of the cohorts that have each declared label."""
-    labels, number_of = study.attributes.labels[by], study.attributes.places(by)
+    """The places of the cohorts in each declared cell: of a label, or of one of several attributes each."""
+    labels, number_of = list(study.attributes.cells(by)), study.attributes.places(by)
     members: dict[str, list[int]] = {label: [] for label in labels}
     for place, segment in enumerate(people.column("segment")):
         members[labels[number_of[segment]]].append(place)

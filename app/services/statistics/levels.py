@@ -25,10 +25,11 @@ but through noisy answers, which were paid for. So the choice, and who is left o
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from app.core.attributes import label_of
 from app.core.epsilon import MICRO, epsilon_to_json, round_down_to_significant, share_of
 from app.core.errors import InvalidRequest
 from app.core.release import NoisyLabels
@@ -77,12 +78,12 @@ class Level:
         """What a person who offers this much may be charged [the study's currency; share in ppm]."""
         return share_of(min(amount, self.top), share) if amount >= self.floor else 0
 
-    def with_labels(self, labels: Sequence[str], by: str, known: NoisyLabels | None) -> "Level":
+    def with_labels(self, labels: Iterable[str], by: str, known: NoisyLabels | None) -> "Level":
         """With the number of people of each label to predict for, from published ones.
 
         Args:
-            labels: Of the attribute.
-            by: The attribute.
+            labels: The cells of the attributes.
+            by: These.
             known: Noisy numbers of these labels; None for none. Of people at other ends they are scaled as
                 those of all labels together.
         """
@@ -90,7 +91,7 @@ class Level:
             return self
         alike = (known.least, known.most) == (epsilon_to_json(self.least), epsilon_to_json(self.most))
         scale = 1.0 if alike else self.size / known.whole
-        counts = {group["where"][by]: group["noisy_count"] for group in known.groups}
+        counts = {label_of(group["where"], by): group["noisy_count"] for group in known.groups}
         return replace(self, sizes=tuple(max(1.0, scale * counts.get(label, 0.0)) for label in labels))
 
     def of_times(self, times: float) -> "Level":

@@ -60,8 +60,8 @@ def choose(
         if public:
             plan = with_second_moment(plan, groups, tried)
         elif resolved.by:
-            labels = study.attributes.labels[resolved.by]
-            conditions = [{**resolved.where, resolved.by: label} for label in labels]
+            cells = study.attributes.cells(resolved.by).values()
+            conditions = [{**resolved.where, **cell} for cell in cells]
             plan = labels_plan(groups, people.labels, conditions, tried)
         if resolved.spread and not says_spread(study, plan, tried):
             said = "This answer says nothing of the variance: it takes central or public people."

@@ -50,7 +50,7 @@ class Ask:
             [micro-epsilon].
         tilt: See `StudyDefinition`; None for the study's [ppm].
         where: Of whom, as name:label with commas between; empty for all people.
-        by: An attribute, of each label of which it asks; empty for none.
+        by: Attributes with commas between, of each cell of which it asks; empty for none.
         simultaneous, standardize, of, between: What is read off the answer, see `statistics.reading`.
         needs: Labels of `by` without an answer for which there is nothing to read.
         read: What is read off the answer, where this is the question of a reading and has `until`.
@@ -208,7 +208,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
         errors += refusal.fields
     try:
         where = conditions(study, ask)
-        by = attribute(study, ask, where)
+        by = attributes(study, ask, where)
     except InvalidRequest as refusal:
         errors += refusal.fields
     if errors:
@@ -321,13 +321,15 @@ def check_measure(study: StudyDefinition, ask: Ask) -> None:
         raise InvalidRequest.field("measure", f"{reason}: {', '.join(study.measures.named)}")
 
 
-def attribute(study: StudyDefinition, ask: Ask, where: Mapping[str, str]) -> str:
-    """The attribute by whose labels a question asks, checked."""
+def attributes(study: StudyDefinition, ask: Ask, where: Mapping[str, str]) -> str:
+    """The attributes by whose labels a question asks, checked, in the order of the study."""
     if not ask.by:
         return ""
-    if ask.by not in study.attributes.labels:
-        known = ", ".join(study.attributes.labels) or "none"
-        raise InvalidRequest.field("by", f"must be an attribute of the study: {known}")
-    if ask.by in where:
-        raise InvalidRequest.field("by", "is an attribute of which where names the label")
-    return ask.by
+    try:
+        by = study.attributes.together(ask.by)
+    except ValueError as error:
+        raise InvalidRequest.field("by", str(error)) from None
+    for name in by.split(","):
+        if name in where:
+            raise InvalidRequest.field("by", f"names {name}, of which where names the label")
+    return by

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from app.core.attributes import label_of
 from app.core.study import Relation, StudyDefinition
 from app.estimators.interface import Coverage, Interval, NotApplicable
 from app.estimators.quantiles import LEVEL
@@ -177,7 +178,7 @@ def _ends(document: Document, study: StudyDefinition) -> tuple[float, float]:
 
 def _weighted(document: Document, reading: Reading, study: StudyDefinition) -> Document:
     """A weighted sum of the answers for labels."""
-    groups = {group["where"][reading.by]: group for group in document["groups"]}
+    groups = {label_of(group["where"], reading.by): group for group in document["groups"]}
     parts = [(weight, groups[label]) for label, weight in reading.weights.items()]
     secret = study.relation is Relation.ADD_REMOVE_ONE
     # Before anything else, since a label without an answer has no numbers.

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
+from app.core.attributes import label_of
 from app.core.cohort import Cohort
 from app.core.errors import InvalidRequest
 from app.core.release import Facts, StoredRelease
@@ -61,7 +62,7 @@ class ReleaseRequest(AnyRequest):
         level, stated = question.level, question.expected_size is not None
         if question.by and not question.where and not stated and level is not None:
             known = await store.read_noisy_labels(connection, study.id, question.by)
-            level = level.with_labels(study.definition.attributes.labels[question.by], question.by, known)
+            level = level.with_labels(study.definition.attributes.cells(question.by), question.by, known)
             request = replace(request, question=replace(question, level=level))
         return request
 
@@ -122,11 +123,9 @@ class ReleaseRequest(AnyRequest):
             NotApplicable: names the label.
         """
         for part in made.parts:
-            label = part.where[self.question.by]
-            if label in self.question.needs and part.plan is None:
-                raise NotApplicable(
-                    f"No person with {self.question.by}:{label} can take part: there is nothing to read."
-                )
+            if part.plan is None and label_of(part.where, self.question.by) in self.question.needs:
+                told = ", ".join(f"{name}:{label}" for name, label in part.where.items())
+                raise NotApplicable(f"No person with {told} can take part: there is nothing to read.")
 
     def left_out_of(self, facts: Facts) -> int:
         """All but those who did not report the measure."""

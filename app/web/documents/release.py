@@ -186,7 +186,9 @@ class PublishedOut(AnswerOut, Generic[OfLabel]):
     where: dict[str, str] | None = Field(
         None, description="The labels of the people whom it is about; left out where it is about all."
     )
-    by: str | None = Field(None, description="The attribute whose labels are the groups; left out without.")
+    by: str | None = Field(
+        None, description="The attributes whose labels are the groups, with commas between; left out without."
+    )
     measure: str | None = Field(
         None, description="Which of several measures it is about; left out in a study of one value."
     )
@@ -336,7 +338,7 @@ def about(document: Mapping[str, Any]) -> str:
     if document["statistic"] == "quantile":
         parts.append(f"quantile {document['parameters']['q']:g}")
     parts += [f"{name} {label}" for name, label in (document.get("where") or {}).items()]
-    parts.append(document.get("by") and f"by {document['by']}")
+    parts.append(document.get("by") and f"by {document['by'].replace(',', ' and ')}")
     parts.append(document.get("range") and "found range")
     return ", ".join(filter(None, parts))
 
