@@ -63,7 +63,7 @@ def size(
     }
     try:
         sizing = read_sizing(fields, estimator=estimator, parameters=parameters_of(parameter))
-        found = SizingOut.of(sizing, sized(sizing))
+        found = SizingOut.made_of(sizing, estimators=sized(sizing))
     except InvalidRequest as refusal:
         named = "; ".join(f"{_named(one.field)}: {one.reason}" for one in refusal.fields)
         raise usage_error(named or refusal.detail) from None

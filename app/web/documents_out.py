@@ -53,26 +53,18 @@ async def overview(services: Services) -> OverviewOut:
     _, days = await services.figures.days(1, None, None)
     today = datetime.now(UTC).date()
     chained = await chain(services)
-    return OverviewOut.model_validate(
-        {
-            "taken_at": taken_at,
-            "subjects": found.subjects,
-            "contributions": found.contributions,
-            "studies": {"open": found.states.get("open", 0), "closed": found.states.get("closed", 0)},
-            "releases": {
-                "total": chained.number,
-                "today": sum(one.releases for one in days.items if one.day == today),
-            },
-            "epsilon": found.epsilon,
-            "mu2": found.mu2,
-            "near_exhaustion": {
-                "percent": NEAR_PERCENT,
-                "subjects": found.near.number,
-                "examples": found.near.people,
-            },
-            "dry": {"percent": DRY_PERCENT, "studies": found.dry.number, "examples": found.dry.studies},
-            "chain": chained,
-        }
+    near, dry = found.near, found.dry
+    return OverviewOut.made_of(
+        found,
+        taken_at=taken_at,
+        studies={"open": found.states.get("open", 0), "closed": found.states.get("closed", 0)},
+        releases={
+            "total": chained.number,
+            "today": sum(one.releases for one in days.items if one.day == today),
+        },
+        near_exhaustion={"percent": NEAR_PERCENT, "subjects": near.number, "examples": near.people},
+        dry={"percent": DRY_PERCENT, "studies": dry.number, "examples": dry.studies},
+        chain=chained,
     )
 
 
@@ -84,29 +76,19 @@ async def chain(services: Services) -> ChainOut:
 async def days(services: Services, limit: int, cursor: str | None, study: str | None) -> DaysOut:
     """New contributions and releases a day, newest first."""
     taken_at, page = await services.figures.days(limit, cursor, study)
-    return DaysOut.model_validate(
-        {"taken_at": taken_at, "items": page.items, "next_cursor": page.next_cursor}
-    )
+    return DaysOut.made_of(page, taken_at=taken_at)
 
 
 async def histogram(services: Services, study: str | None) -> HistogramOut:
     """What people have reserved and spent."""
     taken_at, found = await services.figures.budgets(study)
-    return HistogramOut.model_validate(
-        {
-            "taken_at": taken_at,
-            "study": study,
-            "people": found.people,
-            "reserved": found.reserved,
-            "spent": found.spent,
-        }
-    )
+    return HistogramOut.made_of(found, taken_at=taken_at, study=study)
 
 
 async def epsilons(services: Services, study: str | None) -> EpsilonsOut:
     """Who chose which epsilon and trusts whom."""
     taken_at, found = await services.figures.epsilons(study)
-    return EpsilonsOut.model_validate({"taken_at": taken_at, "study": study, "bins": found.bins})
+    return EpsilonsOut.made_of(found, taken_at=taken_at, study=study)
 
 
 async def studies(
@@ -183,14 +165,14 @@ async def ledger_releases(
 ) -> PageOut[LedgerReleaseOut]:
     """Releases of all studies, newest first, or of one."""
     page = await services.ledger.releases(limit, cursor, await _study_id(services, study))
-    return PageOut[LedgerReleaseOut].of(page)
+    return PageOut[LedgerReleaseOut].model_validate(page)
 
 
 async def trail(
     services: Services, limit: int, cursor: str | None, action: str | None, target: str | None
 ) -> PageOut[TrailLineOut]:
     """What admins did, newest first."""
-    return PageOut[TrailLineOut].of(await services.ledger.trail(limit, cursor, action, target))
+    return PageOut[TrailLineOut].model_validate(await services.ledger.trail(limit, cursor, action, target))
 
 
 async def charges(
@@ -198,7 +180,7 @@ async def charges(
 ) -> PageOut[LedgerLineOut]:
     """Charges, newest first: what each release cost each member of each cohort."""
     page = await services.ledger.page(limit, cursor, await _study_id(services, study), release)
-    return PageOut[LedgerLineOut].of(page)
+    return PageOut[LedgerLineOut].model_validate(page)
 
 
 async def personal_charges(
@@ -206,7 +188,7 @@ async def personal_charges(
 ) -> PageOut[PersonalChargeOut]:
     """What releases cost one person, newest first."""
     page = await services.budgets.charges(subject, limit, cursor, principal.studies)
-    return PageOut[PersonalChargeOut].of(page)
+    return PageOut[PersonalChargeOut].model_validate(page)
 
 
 def charges_csv(services: Services, study: str | None, release: UUID | None) -> AsyncIterator[str]:
@@ -224,7 +206,7 @@ def studies_csv(services: Services, principal: Principal) -> AsyncIterator[str]:
 
     async def read(cursor: str | None) -> PageOut[StudyOut]:
         page = await services.studies.page(EXPORT_ROWS, cursor, principal)
-        return PageOut[StudyOut].of(page)
+        return PageOut[StudyOut].model_validate(page)
 
     return _csv(StudyOut, read)
 
@@ -233,7 +215,7 @@ def budgets_csv(services: Services) -> AsyncIterator[str]:
     """The account of every person as CSV with a header, by the digest of their external id."""
 
     async def read(cursor: str | None) -> PageOut[AccountOut]:
-        return PageOut[AccountOut].of(await services.budgets.page(EXPORT_ROWS, cursor))
+        return PageOut[AccountOut].model_validate(await services.budgets.page(EXPORT_ROWS, cursor))
 
     return _csv(AccountOut, read)
 

@@ -86,7 +86,7 @@ async def list_cohorts(
 ) -> PageOut[CohortOut]:
     """The cohorts of a study as the ledger charges them, without contributions since the last release."""
     page = await request.api.services.studies.cohorts(await request.study(study), limit, cursor)
-    return PageOut[CohortOut].of(page)
+    return PageOut[CohortOut].model_validate(page)
 
 
 @router.get(

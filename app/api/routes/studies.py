@@ -47,7 +47,7 @@ async def list_studies(
 ) -> PageOut[StudyOut]:
     """The studies that the token may see, by slug."""
     page = await request.api.services.studies.page(limit, cursor, request.principal, series)
-    return PageOut[StudyOut].of(page)
+    return PageOut[StudyOut].model_validate(page)
 
 
 @router.get("/{study}")

@@ -85,4 +85,4 @@ async def list_budgets(
 ) -> PageOut[AccountOut]:
     """All accounts. People are known by digests only."""
     page = await request.api.services.budgets.page(limit, cursor)
-    return PageOut[AccountOut].of(page)
+    return PageOut[AccountOut].model_validate(page)

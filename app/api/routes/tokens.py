@@ -37,7 +37,7 @@ async def list_tokens(
 ) -> PageOut[TokenOut]:
     """All tokens, without their secrets."""
     page = await request.api.services.tokens.page(limit, cursor)
-    return PageOut[TokenOut].of(page)
+    return PageOut[TokenOut].model_validate(page)
 
 
 @router.get("/{token}")
@@ -94,8 +94,8 @@ async def list_usage(
 ) -> PageOut[UsageOut]:
     """What a token used of each study, in its quota's period or, without a quota, ever."""
     page = await request.api.services.tokens.usage(uuid_of(token, "token"), limit, cursor)
-    return PageOut[UsageOut].of(page)
+    return PageOut[UsageOut].model_validate(page)
 
 
 def _new(record: object, secret: str) -> NewTokenOut:
-    return NewTokenOut(**dict(TokenOut.model_validate(record)), token=secret)
+    return NewTokenOut.made_of(record, token=secret)

@@ -22,7 +22,7 @@ async def create_webhook(request: ApiRequest, document: WebhookIn) -> NewWebhook
     webhook, secret = await request.api.services.webhooks.create(
         document.url, document.events, request.principal
     )
-    return NewWebhookOut(**dict(WebhookOut.model_validate(webhook)), secret=secret)
+    return NewWebhookOut.made_of(webhook, secret=secret)
 
 
 @router.get("")
@@ -31,7 +31,7 @@ async def list_webhooks(
     request: ApiRequest, limit: Limit = 50, cursor: UuidCursor | None = None
 ) -> PageOut[WebhookOut]:
     """All webhooks, without their secrets."""
-    return PageOut[WebhookOut].of(await request.api.services.webhooks.page(limit, cursor))
+    return PageOut[WebhookOut].model_validate(await request.api.services.webhooks.page(limit, cursor))
 
 
 @router.get("/{webhook}")

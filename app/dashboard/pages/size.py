@@ -22,7 +22,7 @@ async def show(request: PageRequest) -> Response:
     if fields:
         try:
             sizing = read_sizing(fields)
-            found = SizingOut.of(sizing, await run(size, sizing))
+            found = SizingOut.made_of(sizing, estimators=await run(size, sizing))
         except ServiceError as error:
             refusal = error
     return render(

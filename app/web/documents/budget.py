@@ -109,16 +109,7 @@ class BudgetOut(WireOut):
     @classmethod
     def of(cls, subject: str, statement: Statement) -> "BudgetOut":
         """The statement of the person with this external id."""
-        return cls.model_validate(
-            {
-                "subject": subject,
-                "epsilon": statement.account.epsilon,
-                "gaussian": statement.account.gaussian,
-                "in_all": statement.account.in_all,
-                "studies": statement.studies,
-                "sessions": statement.sessions,
-            }
-        )
+        return cls.made_of(statement, statement.account, subject=subject)
 
 
 class GaussianIn(WireIn):

@@ -97,10 +97,7 @@ class StudyFiguresOut(StudyOut):
     @classmethod
     def with_figures(cls, study: StudyOut, summary: StudySummary) -> "StudyFiguresOut":
         """A study with its summary."""
-        figures = {
-            name: getattr(summary, name) for name in cls.model_fields.keys() - StudyOut.model_fields.keys()
-        }
-        return cls.model_validate(dict(study) | figures)
+        return cls.made_of(study, summary)
 
 
 class StudiesFiguresOut(PageOut[StudyFiguresOut]):

@@ -139,18 +139,7 @@ class InvitationOut(WireOut):
     @classmethod
     def of(cls, one: Invitation, state: InvitationState) -> Self:
         """The wire form of an invitation in this state."""
-        return cls(
-            id=one.id,
-            study=one.study,
-            kind=one.kind,
-            name=one.name,
-            limit=one.most,
-            used=one.used,
-            state=state,
-            created_at=one.created_at,
-            expires_at=one.expires_at,
-            revoked_at=one.revoked_at,
-        )
+        return cls.made_of(one, limit=one.most, state=state)
 
 
 def urls_csv(urls: Sequence[str], subjects: Sequence[str] | None) -> str:

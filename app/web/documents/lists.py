@@ -4,12 +4,11 @@ import base64
 import binascii
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, Generic, Self, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import Query
 from pydantic import AfterValidator
 
-from app.services.paging import Page
 from app.web.documents.types import WireOut
 from app.web.validation_messages import InvalidValue
 
@@ -66,8 +65,3 @@ class PageOut(WireOut, Generic[Item]):
         """In the OpenAPI document: `StudyPage`, not `PageOut[StudyOut]`."""
         names = [getattr(one, "__name__", "") for one in params]
         return f"{names[0].removesuffix('Out') or 'Release'}Page"
-
-    @classmethod
-    def of(cls, page: Page[Any]) -> Self:
-        """The wire form of a page of records."""
-        return cls.model_validate({"items": page.items, "next_cursor": page.next_cursor})

@@ -276,21 +276,15 @@ class PlanOut(WireOut):
     ) -> "PlanOut":
         """The plan of a question; `ended` is the state of a study that gives only what is stored."""
         stands = _standing(planned, reading, study)
-        return cls.model_validate(
-            {
-                "share": planned.share / MICRO,
-                "share_before": planned.share_before / MICRO,
-                "estimators": planned.estimators,
-                "tilt": planned.tilt,
-                "assumption": planned.assumption,
-                "about": None if planned.level is None else planned.level.about,
-                "least_epsilon": None if planned.level is None else planned.level.least,
-                "stands": stands,
-                "free": planned.free,
-                "newcomers": planned.newcomers,
-                "refusal": planned.refusal,
-                "in_words": _in_words(planned, stands, reading, ended),
-            }
+        level = planned.level
+        return cls.made_of(
+            planned,
+            share=planned.share / MICRO,
+            share_before=planned.share_before / MICRO,
+            about=None if level is None else level.about,
+            least_epsilon=None if level is None else level.least,
+            stands=stands,
+            in_words=_in_words(planned, stands, reading, ended),
         )
 
 

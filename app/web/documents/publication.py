@@ -96,19 +96,8 @@ class PublicationOut(WireOut):
             state: Whether it can be read.
             base: Where people reach the service.
         """
-        return cls(
-            slug=one.slug,
-            url=None if base is None else f"{base}{PUBLIC_PATH}{one.slug}",
-            study=one.study,
-            title=one.title,
-            releases=list(one.releases),
-            frames=list(one.frames),
-            state=state,
-            created_at=one.created_at,
-            changed_at=one.changed_at,
-            expires_at=one.expires_at,
-            withdrawn_at=one.withdrawn_at,
-        )
+        url = None if base is None else f"{base}{PUBLIC_PATH}{one.slug}"
+        return cls.made_of(one, url=url, state=state)
 
 
 class KeyOut(WireOut):
@@ -121,7 +110,7 @@ class KeyOut(WireOut):
     @classmethod
     def of(cls, one: KnownKey) -> Self:
         """The wire form of a key."""
-        return cls(key=one.key.text, since=one.since, current=one.current)
+        return cls.made_of(one, key=one.key.text)
 
 
 class KeysOut(WireOut):

@@ -89,7 +89,4 @@ class ScheduleOut(WireOut):
     @classmethod
     def of(cls, one: Schedule) -> Self:
         """The wire form of a schedule."""
-        return cls.model_validate(
-            {name: getattr(one, name) for name in cls.model_fields if name not in ("question", "newcomers")}
-            | {"question": json.loads(one.question), "newcomers": one.until is None}
-        )
+        return cls.made_of(one, question=json.loads(one.question), newcomers=one.until is None)

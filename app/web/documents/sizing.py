@@ -11,7 +11,7 @@ from app.core.errors import InvalidRequest
 from app.core.numbers import JsonNumber
 from app.core.study import Currency, LocalMechanism, Relation, StudyDefinition, Trust
 from app.services.statistics.questions import Ask
-from app.services.statistics.sizing import MOST_PEOPLE, Sized, Sizing
+from app.services.statistics.sizing import MOST_PEOPLE, Sizing
 from app.web.documents.study import DEFAULT_SHARE, DEFAULT_TILT
 from app.web.documents.types import (
     Bound,
@@ -156,11 +156,6 @@ class SizingOut(WireOut):
 
     asked: str
     estimators: list[SizedOut]
-
-    @classmethod
-    def of(cls, sizing: Sizing, found: list[Sized]) -> "SizingOut":
-        """The document of an answer."""
-        return cls(asked=sizing.asked, estimators=[SizedOut.model_validate(row) for row in found])
 
 
 WORDS = ("relation", "noise", "local_mechanism")

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Self
 from uuid import UUID
 
 from pydantic import (
@@ -76,6 +76,14 @@ class WireOut(BaseModel):
     """A document that clients get, read off the attributes of a record. More fields may come at any time."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True)
+
+    @classmethod
+    def made_of(cls, *records: object, **given: object) -> Self:
+        """The document whose fields are given, or those of the first record that has them."""
+        for record in records:
+            own = [name for name in cls.model_fields if name not in given and hasattr(record, name)]
+            given |= {name: getattr(record, name) for name in own}
+        return cls.model_validate(given)
 
 
 def decimal_in(text: str, least: int | Decimal, most: int | Decimal, most_in_words: str = "") -> Decimal:
