@@ -1,7 +1,7 @@
 """Make the installation of this version, at a release: `python -m tests.upgrades.make`.
 
-Folder `tests/upgrades/VERSION`, which must not be there: the backup that `deploy/backup.sh` writes, and what
-the service answered before it.
+Folder `tests/upgrades/VERSION`, which must not be there: the backup that `deploy/backup.sh` writes, what
+the service answered before it, and the sources of service and SDK, which run in tests of later versions.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,20 @@ async def _made(url: str) -> dict[str, Any]:
         return {**secrets, **settings, "rows": rows, "statements": statements, "answers": answers}
 
 
+def _keep_sources(file: Path) -> None:
+    """Write down the files of the commit that a service and a client run by."""
+    names = subprocess.run(
+        ["git", "ls-files", "-z", "app", "client/dither", "migrations"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    with tarfile.open(file, "w:xz") as archive:
+        for name in names.stdout.rstrip("\0").split("\0"):
+            archive.add(ROOT / name, name)
+
+
 def main() -> None:
     """Make the folder."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
@@ -80,6 +95,7 @@ def main() -> None:
         folder.mkdir()
         shutil.copyfile(backup.stdout.strip(), folder / "backup.dump")
     (folder / "installation.json").write_text(json.dumps(made, indent=1) + "\n")
+    _keep_sources(folder / "sources.tar.xz")
     print(f"made {folder}")
 
 

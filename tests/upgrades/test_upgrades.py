@@ -15,11 +15,11 @@ from tests.api.service import SUBJECT_KEY, Service, open_service
 from tests.support.databases import Server, crash, scratch_directory
 from tests.support.debian_postgres import debian_binaries
 from tests.support.live import ROOT
+from tests.upgrades.former import HERE, versions
 
 pytestmark = pytest.mark.system
 
-HERE = Path(__file__).parent
-VERSIONS = sorted(folder.parent.name for folder in HERE.glob("*/installation.json"))
+VERSIONS = versions()
 
 READ_OFF = ("difference",)
 """Statistics that are worked out of an answer when they are read: theirs is the same answer."""
@@ -172,8 +172,9 @@ async def assert_goes_on(service: Service) -> None:
     assert audit.findings == []
 
 
-def test_every_released_version_has_its_installation() -> None:
+def test_every_released_version_has_its_installation_and_its_sources() -> None:
     assert "0.9.0" in VERSIONS
+    assert all((HERE / version / "sources.tar.xz").exists() for version in VERSIONS)
 
 
 def test_what_a_document_does_not_say_any_more_is_found() -> None:
