@@ -65,6 +65,7 @@ lock: ## renew the lock files from pyproject.toml (needs uv: pip install uv)
 	$(COMPILE) --upgrade --extra dev --extra embedded --extra telemetry -o requirements-dev.lock pyproject.toml
 	$(COMPILE) --constraint requirements-dev.lock --extra embedded --extra telemetry -o requirements.lock pyproject.toml
 	echo hatchling | $(COMPILE) --constraint requirements-dev.lock -o requirements-build.lock -
+	echo cyclonedx-bom | $(COMPILE) -o requirements-release.lock -
 	echo openapi-python-client | $(COMPILE) -o requirements-generators.lock -
 # What diffprivlib 0.6.6 imports of scikit-learn, later versions do not have.
 	printf 'diffprivlib\nscikit-learn<1.7\n' | $(COMPILE) -o requirements-peers.lock -
@@ -163,9 +164,9 @@ check-migrations: ## that no migration of a tagged release was edited
 	$(BIN)/python3 -m tools.migrations
 
 audit-dependencies: ## known vulnerabilities of what the locks pin (needs pip-audit: pip install pip-audit)
-	$(BIN)/python3 -m tools.dependencies pip-audit requirements.lock requirements-dev.lock requirements-build.lock requirements-generators.lock requirements-peers.lock
+	$(BIN)/python3 -m tools.dependencies pip-audit requirements.lock requirements-dev.lock requirements-build.lock requirements-release.lock requirements-generators.lock requirements-peers.lock
 
-release: setup setup-browser check-migrations ## wheels, npm package and image context into dist/, checked
+release: setup setup-browser check-migrations ## wheels, npm package, image context and bill of materials into dist/, checked, with their hashes
 	$(BIN)/python -m tools.release dist
 
 clean: ## remove what the tools left behind; keeps .venv and .dither

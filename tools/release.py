@@ -1,9 +1,11 @@
 """What a release is made of, built and checked: `python -m tools.release DIST`.
 
-Three wheels (server, SDK, research), the npm package of the browser client, and the list of the files that
-the image is built from. What builds the wheels comes by its hash, from requirements-build.lock.
+Three wheels (server, SDK, research), the npm package of the browser client, the context that the image is
+built from (`docker build - < FILE`), and a bill of materials (CycloneDX): what the image installs of others.
+What builds comes by its hash, from requirements-build.lock and requirements-release.lock.
 """
 
+import gzip
 import hashlib
 import json
 import re
@@ -13,10 +15,13 @@ import sys
 import tarfile
 import tempfile
 import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from email import message_from_string
 from email.message import Message
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
+from typing import Any
 from zipfile import ZipFile
 
 ROOT = Path(__file__).parents[1]
@@ -36,6 +41,11 @@ def run(*command: str | Path, cwd: Path = ROOT) -> str:
     return done.stdout
 
 
+def our_version() -> str:
+    """The version of the service, which all parts share."""
+    return str(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"])
+
+
 def tracked(*folders: str) -> set[str]:
     """The files of the commit under some folders, or all of them."""
     return set(run("git", "ls-files", "-z", "--", *folders).split("\0")) - {""}
@@ -44,21 +54,34 @@ def tracked(*folders: str) -> set[str]:
 # --------------------------------------------------------------------------------------------- build
 
 
+@contextmanager
+def environment(lock: str) -> Iterator[Path]:
+    """The programs of a fresh environment, which has what a lock says."""
+    with tempfile.TemporaryDirectory() as directory:
+        programs = Path(directory) / "bin"
+        run(sys.executable, "-m", "venv", directory)
+        pip = (programs / "python", "-m", "pip", "-qq", "--disable-pip-version-check")
+        run(*pip, "install", "--no-compile", "--no-deps", "--require-hashes", "-r", lock)
+        yield programs
+
+
 def build_wheels(dist: Path) -> None:
     """Build the three wheels with the locked backend and nothing else of the index."""
-    with tempfile.TemporaryDirectory() as directory:
-        run(sys.executable, "-m", "venv", directory)
-        pip = (Path(directory) / "bin" / "python", "-m", "pip", "-qq", "--disable-pip-version-check")
-        run(*pip, "install", "--no-deps", "--require-hashes", "-r", "requirements-build.lock")
+    with environment("requirements-build.lock") as programs:
         run(
-            *pip,
-            "wheel",
-            "--no-deps",
-            "--no-build-isolation",
-            "--no-index",
-            "-w",
-            dist,
+            *(programs / "python", "-m", "pip", "-qq", "--disable-pip-version-check", "wheel"),
+            *("--no-deps", "--no-build-isolation", "--no-index", "-w", dist),
             *map(ROOT.joinpath, PROJECTS),
+        )
+
+
+def build_materials(dist: Path, version: str) -> None:
+    """Write down what the image installs of others, with hashes, as CycloneDX: the same at every build."""
+    with environment("requirements-release.lock") as programs:
+        run(
+            *(programs / "cyclonedx-py", "requirements", "requirements.lock"),
+            *("--pyproject", "pyproject.toml", "--output-reproducible"),
+            *("-o", dist / f"dither-{version}.cdx.json"),
         )
 
 
@@ -94,6 +117,28 @@ def image_context(root: Path) -> list[str]:
     files = [file for entry in kept for file in ([entry] if entry.is_file() else entry.rglob("*"))]
     names = sorted(str(file.relative_to(root)) for file in files if file.is_file())
     return [name for name in names if not ignored(name, patterns)]
+
+
+def pack(file: Path, folder: Path, names: Iterable[str], place: str = "") -> None:
+    """Pack files of a folder, the same at every build."""
+    with (
+        file.open("wb") as made,
+        gzip.GzipFile("", "wb", fileobj=made, mtime=0) as smaller,
+        tarfile.open(fileobj=smaller, mode="w") as archive,
+    ):
+        for name in sorted(names):
+            member = archive.gettarinfo(folder / name, place + name)
+            member.uid = member.gid = member.mtime = 0
+            member.uname = member.gname = ""
+            member.mode = 0o755 if member.mode & 0o100 else 0o644
+            with (folder / name).open("rb") as content:
+                archive.addfile(member, content)
+
+
+def packed(file: Path) -> list[str]:
+    """The names of the files in a package."""
+    with tarfile.open(file) as archive:
+        return archive.getnames()
 
 
 # -------------------------------------------------------------------------------------------- checks
@@ -162,9 +207,35 @@ def context_faults(context: list[str]) -> list[str]:
     return [f"image context: carries {name}" for name in sorted(set(context) - tracked())]
 
 
+def materials_faults(bill: Mapping[str, Any], lock: str, version: str) -> list[str]:
+    """What is wrong with the bill of materials: another version, or not what is locked, with its hashes."""
+    root = bill["metadata"]["component"]
+    faults = [] if root["version"] == version else [f"Version is {root['version']}, not {version}"]
+    entries = re.findall(r"^([a-z0-9._-]+)==(\S+)(.*?)(?=^[a-z0-9]|\Z)", lock, re.MULTILINE | re.DOTALL)
+    locked = {name: (number, set(re.findall(r"sha256:(\w+)", rest))) for name, number, rest in entries}
+    found = {
+        one["name"]: (
+            one["version"],
+            {hash_["content"] for link in one["externalReferences"] for hash_ in link.get("hashes", ())},
+        )
+        for one in bill["components"]
+    }
+    faults += [f"lacks {name}" for name in sorted(locked.keys() - found.keys())]
+    faults += [f"carries {name}" for name in sorted(found.keys() - locked.keys())]
+    faults += [f"another {name}" for name in sorted(locked.keys() & found) if locked[name] != found[name]]
+    return [f"bill of materials: {fault}" for fault in faults]
+
+
+def tag_faults(tags: Iterable[str], version: str) -> list[str]:
+    """Tags of versions on this commit that name another one."""
+    return [
+        f"the tag {tag} is not v{version}" for tag in sorted(tags) if tag[:1] == "v" and tag != f"v{version}"
+    ]
+
+
 def check(dist: Path) -> list[str]:
     """Everything that is wrong with what lies in `dist`."""
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    version = our_version()
     (pin,) = re.findall(r"^hatchling==(\S+)", (ROOT / "requirements-build.lock").read_text(), re.MULTILINE)
     faults = []
     for project in PROJECTS:
@@ -176,17 +247,22 @@ def check(dist: Path) -> list[str]:
             faults.append(f"{wheel.name} was not made: is its version another one?")
     package = dist / f"dither-{version}.tgz"
     faults += npm_faults(package, version) if package.exists() else [f"{package.name} was not made"]
-    return faults + context_faults((dist / "image-context.txt").read_text().splitlines())
+    faults += context_faults(packed(dist / f"dither-{version}-image.tar.gz"))
+    bill = json.loads((dist / f"dither-{version}.cdx.json").read_text())
+    faults += materials_faults(bill, (ROOT / "requirements.lock").read_text(), version)
+    return faults + tag_faults(run("git", "tag", "--points-at", "HEAD").split(), version)
 
 
 def main() -> None:
     """Build everything into an empty DIST, check it, and write down its hashes."""
     dist = Path(sys.argv[1]).resolve()
+    version = our_version()
     shutil.rmtree(dist, ignore_errors=True)
     dist.mkdir(parents=True)
     build_wheels(dist)
     build_npm(dist)
-    (dist / "image-context.txt").write_text("".join(f"{name}\n" for name in image_context(ROOT)))
+    build_materials(dist, version)
+    pack(dist / f"dither-{version}-image.tar.gz", ROOT, [*image_context(ROOT), "Dockerfile"])
     faults = check(dist)
     if faults:
         sys.exit("\n".join(faults))

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 MOST_LINES = 600
 """A module is cut by concept; with its proofs it may have this many lines."""
 LOCKS = ("requirements.lock", "requirements-dev.lock")
-OTHER_LOCKS = ("requirements-generators.lock", "requirements-peers.lock")
+OTHER_LOCKS = ("requirements-release.lock", "requirements-generators.lock", "requirements-peers.lock")
 """Of environments of their own."""
 
 

@@ -151,6 +151,38 @@ def test_the_image_is_built_from_code_alone(checkout: Path) -> None:
     assert release.context_faults(context) == ["image context: carries app/key.pem"]
 
 
+def test_a_package_is_the_same_at_every_build(tmp_path: Path, checkout: Path) -> None:
+    for name in ("a", "b"):
+        release.pack(tmp_path / f"{name}.tar.gz", checkout, ["README.md", "app/main.py"], "dither/")
+        os.utime(checkout / "README.md", (0, 0))
+    assert release.packed(tmp_path / "a.tar.gz") == ["dither/README.md", "dither/app/main.py"]
+    assert (tmp_path / "a.tar.gz").read_bytes() == (tmp_path / "b.tar.gz").read_bytes()
+
+
+def test_a_bill_of_materials_is_what_is_locked() -> None:
+    lock = "a==1 \\\n    --hash=sha256:aa \\\n    --hash=sha256:bb\nb==2 ; x \\\n    --hash=sha256:cc\n"
+
+    def part(name: str, number: str, *hashes: str) -> dict[str, object]:
+        links = [{"hashes": [{"content": one} for one in hashes]}, {"url": "elsewhere"}]
+        return {"name": name, "version": number, "externalReferences": links}
+
+    bill = {
+        "metadata": {"component": {"version": VERSION}},
+        "components": [part("a", "1", "bb", "aa"), part("b", "2", "cc")],
+    }
+    assert release.materials_faults(bill, lock, VERSION) == []
+    bill["components"] = [part("a", "1", "aa"), part("c", "3")]
+    assert release.materials_faults(bill, lock, "2.0.0") == [
+        f"bill of materials: {fault}"
+        for fault in (f"Version is {VERSION}, not 2.0.0", "lacks b", "carries c", "another a")
+    ]
+
+
+def test_a_tag_of_another_version_is_refused() -> None:
+    assert release.tag_faults([f"v{VERSION}", "nightly"], VERSION) == []
+    assert release.tag_faults(["v0.8.0", f"v{VERSION}"], VERSION) == [f"the tag v0.8.0 is not v{VERSION}"]
+
+
 # --------------------------------------------------------------------------------------- all of it
 
 
@@ -179,8 +211,13 @@ def test_a_release_is_built_and_checked(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tools.release", str(tmp_path / "dist")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    names = {line.split()[1].partition("-")[0] for line in done.stdout.splitlines()}
-    assert names == {"dither", "dither_research", "dither_server", "image"}
+    version = release.our_version()
+    names = {line.split()[1] for line in done.stdout.splitlines()}
+    wheels = {f"{name}-{version}-py3-none-any.whl" for name in ("dither", "dither_research", "dither_server")}
+    assert names == {*wheels, *(f"dither-{version}{end}" for end in (".tgz", ".cdx.json", "-image.tar.gz"))}
+    assert {"Dockerfile", "app/main.py"} <= set(
+        release.packed(tmp_path / "dist" / f"dither-{version}-image.tar.gz")
+    )
     wheel = next((tmp_path / "dist").glob("dither_server*"))
     with ZipFile(wheel, "a") as archive:
         archive.writestr("app/left_over.py", "")
