@@ -1,28 +1,11 @@
-"""Fields of forms and of addresses, checked like documents and parameters."""
+"""Fields of forms and of addresses, checked like parameters; `app.web.documents.fields` reads documents."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
 from uuid import UUID
-
-from pydantic import BaseModel, ValidationError
 
 from app.core.errors import InvalidRequest
 from app.dashboard.requests import PageRequest
-from app.web.validation_messages import InvalidValue, field_errors
-
-Model = TypeVar("Model", bound=BaseModel)
-
-
-def read(model: type[Model], fields: Mapping[str, Any]) -> Model:
-    """A document out of a form's fields.
-
-    Raises:
-        InvalidRequest: names every offending field.
-    """
-    try:
-        return model.model_validate(dict(fields))
-    except ValidationError as error:
-        raise InvalidRequest.naming(field_errors(error.errors())) from None
+from app.web.validation_messages import InvalidValue
 
 
 def prose(text: str) -> str:

@@ -18,6 +18,7 @@ from app.dashboard.routing import ADMIN, PageRoute
 from app.services.replies import Idempotency
 from app.web import documents_out
 from app.web.documents.budget import BudgetOut, LifetimeIn, RaiseIn, RaiseOut
+from app.web.documents.fields import read
 from app.web.documents.figures import EpsilonsOut
 from app.web.request import LINK_PATH
 
@@ -27,10 +28,10 @@ MOST_STUDIES = 200
 
 async def raise_all(request: PageRequest) -> Response:
     """Add to every lifetime budget, with a reason. The form's key makes one raise of two clicks."""
-    given = forms.given(request.fields, "epsilon", "at_most", "delta", "reason")
+    given = forms.given(request.fields, *RaiseIn.model_fields)
     key = f"dashboard-{forms.key(request)}"
     try:
-        document = forms.read(RaiseIn, given)
+        document = read(RaiseIn, given)
         made = await request.api.services.budgets.raise_all(
             **dict(document),
             principal=request.principal,
@@ -97,14 +98,13 @@ DIGEST = re.compile("[0-9a-f]{64}", re.ASCII)
 
 async def set_lifetime(request: PageRequest) -> Response:
     """Change a lifetime budget, with a reason."""
-    fields: dict[str, object] = {**forms.given(request.fields, "epsilon", "reason")}
-    gaussian = forms.given(request.fields, "gaussian_epsilon", "gaussian_delta")
-    if gaussian:
-        fields["gaussian"] = {
-            name.removeprefix("gaussian_"): JsonNumber(text) for name, text in gaussian.items()
-        }
+    gaussian = {
+        name: JsonNumber(text)
+        for name in ("epsilon", "delta")
+        if (text := request.fields.get(f"gaussian_{name}"))
+    }
     try:
-        document = forms.read(LifetimeIn, fields)
+        document = read(LifetimeIn, request.fields, gaussian=gaussian or None)
         await request.api.services.budgets.set_lifetime(
             (await _person(request))[0],
             epsilon=document.epsilon,

@@ -5,14 +5,13 @@ from starlette.responses import Response
 
 from app.core.errors import ServiceError
 from app.core.invitation import Invitation, InvitationKind
-from app.core.numbers import JsonNumber
 from app.core.study import Study
-from app.dashboard import forms
 from app.dashboard.pages import studies
 from app.dashboard.rendering import render
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, PageRoute, redirect
 from app.services.work import run
+from app.web.documents.fields import read
 from app.web.documents.invitation import InvitationIn, InvitationOut, urls_csv
 from app.web.invitations import make, open_url, qr_code
 from app.web.request import uuid_of
@@ -21,17 +20,8 @@ from app.web.request import uuid_of
 async def invite(request: PageRequest) -> Response:
     """Make an open link and show it, or single ones and hand them over as a table, this once."""
     study = await request.study(request.path_params["study"], fresh=True)
-    fields: dict[str, object] = {**forms.given(request.fields, "kind", "name")}
-    for name in ("count", "limit"):
-        if number := request.fields.get(name):
-            fields[name] = JsonNumber(number)
-    if ids := request.fields.get("subjects", "").split("\n"):
-        subjects = [one.strip() for one in ids if one.strip()]
-        fields |= {"subjects": subjects} if subjects else {}
-    if expires := request.fields.get("expires_at"):
-        fields["expires_at"] = f"{expires}Z"
     try:
-        document = forms.read(InvitationIn, fields)
+        document = read(InvitationIn, request.fields)
         invitation, urls = await make(request, study, document)
     except ServiceError as refusal:
         return await studies.page(request, {}, inviting=refusal)

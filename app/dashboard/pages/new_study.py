@@ -12,6 +12,7 @@ from app.dashboard import forms
 from app.dashboard.rendering import epsilon, render, status_of
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, PageRoute, redirect
+from app.web.documents.fields import read
 from app.web.documents.study import (
     DEFAULT_EPSILON_MAX,
     DEFAULT_EPSILON_MIN,
@@ -28,7 +29,6 @@ COARSEST = 1.0
 """From this step on whole numbers are not kept apart."""
 
 RANGE_ENDS = ("lower", "upper")
-NUMBERS = (*RANGE_ENDS, "default_share", "tilt", "delta", "dimension")
 
 
 async def show(request: PageRequest) -> Response:
@@ -73,13 +73,13 @@ async def make(request: PageRequest) -> Response:
     """Make the study; sending the same form again changes nothing."""
     given = request.fields
     fields: dict[str, object] = {
-        **forms.given(given, "slug", "title", "series", "relation", "noise", "local_mechanism")
-    }
-    fields["description"] = forms.prose(given.get("description", ""))
-    fields |= {name: JsonNumber(text) for name, text in forms.given(given, *NUMBERS).items()}
-    fields["trust"] = [tag.value for tag in Trust if given.get(f"trust_{tag.value}")]
-    fields["epsilon"] = {
-        name: JsonNumber(given[f"epsilon_{name}"]) for name in ("min", "max") if given.get(f"epsilon_{name}")
+        "description": forms.prose(given.get("description", "")),
+        "trust": [tag.value for tag in Trust if given.get(f"trust_{tag.value}")],
+        "epsilon": {
+            name: JsonNumber(given[f"epsilon_{name}"])
+            for name in ("min", "max")
+            if given.get(f"epsilon_{name}")
+        },
     }
     if given.get("epsilons"):
         fields["epsilons"] = [JsonNumber(text.strip()) for text in given["epsilons"].split(",")]
@@ -91,7 +91,7 @@ async def make(request: PageRequest) -> Response:
         fields["attributes"] = _lines(given.get("attributes", ""), "attributes", "region: north, south")
         if given.get("measures"):
             fields["measures"] = _measures(given["measures"])
-        document = forms.read(StudyIn, fields)
+        document = read(StudyIn, given, **fields)
         definition = document.definition()
         if not given.get(COARSE):
             _warn_of_steps(definition)

@@ -4,11 +4,11 @@ from starlette.responses import Response
 
 from app.core.errors import ServiceError
 from app.core.publication import PublicationState
-from app.dashboard import forms
 from app.dashboard.pages import studies
 from app.dashboard.rendering import render, status_of
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import BOTH, PageRoute, redirect
+from app.web.documents.fields import read
 from app.web.documents.publication import PUBLIC_PATH, PublicationChangeIn, PublicationIn, PublicationOut
 
 
@@ -17,7 +17,7 @@ async def publish(request: PageRequest) -> Response:
     study = await request.study(request.path_params["study"])
     services = request.api.services
     try:
-        document = forms.read(PublicationIn, _fields(request, "slug"))
+        document = read(PublicationIn, request.fields)
         made = await services.publications.publish(study, request.principal, document.wish(), document.slug)
     except ServiceError as refusal:
         return await studies.page(request, {}, publishing=refusal)
@@ -34,7 +34,7 @@ async def change(request: PageRequest) -> Response:
     study = await request.study(request.path_params["study"])
     slug = request.path_params["publication"]
     try:
-        document = forms.read(PublicationChangeIn, _fields(request))
+        document = read(PublicationChangeIn, request.fields)
         await request.api.services.publications.change(study, slug, request.principal, document.wish())
     except ServiceError as refusal:
         return await _page(request, refusal)
@@ -73,17 +73,6 @@ async def _page(request: PageRequest, refusal: ServiceError | None = None) -> Re
         fields=fields,
         refusal=refusal,
     )
-
-
-def _fields(request: PageRequest, *names: str) -> dict[str, object]:
-    """The document that a form stands for: releases and origins one a line."""
-    fields: dict[str, object] = {**forms.given(request.fields, "title", *names)}
-    for name in ("releases", "frames"):
-        lines = [line.strip() for line in request.fields.get(name, "").split("\n")]
-        fields[name] = [line for line in lines if line]
-    if expires := request.fields.get("expires_at"):
-        fields["expires_at"] = f"{expires}Z"
-    return fields
 
 
 PUBLICATIONS = "/dashboard/studies/{study}/publications"

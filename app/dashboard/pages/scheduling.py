@@ -3,12 +3,12 @@
 from starlette.responses import Response
 
 from app.core.errors import ServiceError
-from app.core.numbers import JsonNumber
 from app.dashboard import forms
 from app.dashboard.pages import studies
 from app.dashboard.questions import QUESTION, completed, statistics
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, PageRoute, redirect
+from app.web.documents.fields import read
 from app.web.documents.schedule import ScheduleIn
 from app.web.request import uuid_of
 from app.web.schedules import make
@@ -21,15 +21,8 @@ async def schedule(request: PageRequest) -> Response:
     names = [name for name in QUESTION if name != "until"]
     question = completed(study.definition, forms.given(request.fields, *names))
     asked = {"statistic": statistics(study.definition)[0], **question}
-    fields: dict[str, object] = {"question": asked, **forms.given(request.fields, "every")}
-    fields["newcomers"] = request.fields.get("newcomers") == "true"
-    for name in ("until", "quota"):
-        if number := request.fields.get(name):
-            fields[name] = JsonNumber(number)
-    if starts := request.fields.get("starts_at"):
-        fields["starts_at"] = f"{starts}Z"
     try:
-        document = forms.read(ScheduleIn, fields)
+        document = read(ScheduleIn, request.fields, question=asked)
         await make(request.api.services, study, request.principal, document.question, document.times())
     except ServiceError as refusal:
         return await studies.page(request, question, scheduling=refusal)

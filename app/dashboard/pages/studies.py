@@ -27,6 +27,7 @@ from app.services.statistics.questions import FOUND, MEAN, RANGE, Ask
 from app.services.statistics.reading import Reading
 from app.services.work import run
 from app.web import documents_out, question_params
+from app.web.documents.fields import read
 from app.web.documents.figures import EpsilonsOut
 from app.web.documents.invitation import InvitationOut
 from app.web.documents.lists import is_slug, is_uuid
@@ -134,10 +135,10 @@ async def close(request: PageRequest) -> Response:
 
 async def edit(request: PageRequest) -> Response:
     """Change the question and what is said about it."""
-    text = {"description": forms.prose(request.fields.get("description", ""))}
+    text = forms.prose(request.fields.get("description", ""))
 
     async def change(slug: str) -> None:
-        document = forms.read(StudyEditIn, forms.given(request.fields, "title", "reason") | text)
+        document = read(StudyEditIn, request.fields, description=text)
         await request.api.services.studies.edit(slug, request.principal, **dict(document))
 
     return await _changed(request, change)
@@ -147,7 +148,7 @@ async def archive(request: PageRequest) -> Response:
     """End a study for good, with a reason."""
 
     async def change(slug: str) -> None:
-        document = forms.read(ArchiveIn, forms.given(request.fields, "reason"))
+        document = read(ArchiveIn, request.fields)
         await request.api.services.studies.archive(slug, request.principal, document.reason)
 
     return await _changed(request, change)

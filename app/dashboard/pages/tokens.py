@@ -6,12 +6,12 @@ from uuid import UUID
 from starlette.responses import Response
 
 from app.core.errors import InvalidRequest, NotFound
-from app.core.numbers import JsonNumber
 from app.core.quota import Quota
 from app.dashboard import forms
 from app.dashboard.rendering import render
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, PageRoute, redirect
+from app.web.documents.fields import read
 from app.web.documents.lists import is_uuid
 from app.web.documents.token import QuotaIn, TokenIn, TokenOut
 from app.web.request import uuid_of
@@ -27,14 +27,10 @@ PERIODS = (("an hour", 3_600), ("a day", 86_400), ("a week", 604_800), ("30 days
 
 async def create(request: PageRequest) -> Response:
     """Make a token, and show its secret this once."""
-    fields: dict[str, object] = {**forms.given(request.fields, "name", "role", "subject")}
-    if slugs := request.fields.get("studies", "").replace(",", " ").split():
-        fields["studies"] = slugs
-    if expires := request.fields.get("expires_at"):
-        fields["expires_at"] = f"{expires}Z"
+    slugs = request.fields.get("studies", "").replace(",", " ").split()
     services = request.api.services
     try:
-        document = forms.read(TokenIn, fields)
+        document = read(TokenIn, request.fields, studies=slugs or None)
         await _refuse_unknown(request, document.studies or ())
         record, secret = await services.tokens.create(
             name=document.name,
@@ -75,10 +71,8 @@ async def limit(request: PageRequest) -> Response:
     """Limit what an analyst's token may use of each study; an empty share lifts the quota."""
     quota = None
     try:
-        if share := request.fields.get("share"):
-            period = request.fields.get("period_seconds", "")
-            document = forms.read(QuotaIn, {"share": JsonNumber(share), "period_seconds": JsonNumber(period)})
-            quota = Quota(**dict(document))
+        if request.fields.get("share"):
+            quota = Quota(**dict(read(QuotaIn, request.fields)))
         await request.api.services.tokens.set_quota(
             _token_id(request), quota, str(request.principal.token_id)
         )

@@ -5,13 +5,13 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from app.core.errors import InvalidRequest
-from app.core.numbers import JsonNumber
 from app.core.study import Currency, LocalMechanism, Relation, StudyDefinition, Trust
 from app.services.statistics.questions import Ask
 from app.services.statistics.sizing import MOST_PEOPLE, Sizing
+from app.web.documents.fields import read
 from app.web.documents.study import DEFAULT_SHARE, DEFAULT_TILT
 from app.web.documents.types import (
     Bound,
@@ -27,7 +27,7 @@ from app.web.documents.types import (
     decimal_in,
     json_number,
 )
-from app.web.validation_messages import InvalidValue, field_errors
+from app.web.validation_messages import InvalidValue
 
 
 def _positive(number: Decimal) -> Decimal:
@@ -175,9 +175,4 @@ def read_sizing(
     Raises:
         InvalidRequest: names every offending field.
     """
-    document = {name: text if name in WORDS else JsonNumber(text) for name, text in fields.items()}
-    try:
-        asked = SizingIn.model_validate(document)
-    except ValidationError as refusal:
-        raise InvalidRequest.naming(field_errors(refusal.errors())) from None
-    return asked.sizing(Ask(estimator=estimator, parameters=parameters or {}))
+    return read(SizingIn, fields).sizing(Ask(estimator=estimator, parameters=parameters or {}))
