@@ -175,4 +175,5 @@ def read_sizing(
     Raises:
         InvalidRequest: names every offending field.
     """
-    return read(SizingIn, fields).sizing(Ask(estimator=estimator, parameters=parameters or {}))
+    unknown = {name: text for name, text in fields.items() if name not in SizingIn.model_fields}
+    return read(SizingIn, fields, **unknown).sizing(Ask(estimator=estimator, parameters=parameters or {}))
