@@ -190,10 +190,17 @@ def _times_in_100(definition: StudyDefinition, amount: int, steps_apart: int) ->
     """
     if definition.delta:
         mu = steps_apart * math.sqrt(amount / MICRO)
-        right = math.erfc(-mu / math.sqrt(8)) / 2
-    else:
-        right = 1 / (1 + math.exp(-steps_apart * amount / MICRO))
-    return min(100, math.ceil(100 * right))
+        return min(100, math.ceil(100 * math.erfc(-mu / math.sqrt(8)) / 2))
+    return times_in_100(steps_apart * amount / MICRO)
+
+
+def times_in_100(epsilon: float) -> int:
+    """How often in 100 times a guess between two cases is right at most under an epsilon, rounded up.
+
+    >>> times_in_100(0.5), times_in_100(0)
+    (63, 50)
+    """
+    return min(100, math.ceil(100 / (1 + math.exp(-epsilon))))
 
 
 def record_of(definition: StudyDefinition, fields: Mapping[str, str], mark: Mark) -> dict[str, object]:

@@ -90,6 +90,19 @@ def together(read: ReleaseOut, release: ReleaseOut) -> Markup:
     return _side_by_side(f"{title}, with 95 % intervals", points, line, x="for whom", y=read.statistic)
 
 
+def mean(release: ReleaseOut, lower: float, upper: float) -> Markup:
+    """A mean with its intervals for these people and for the population, in the range of its values."""
+    points = [
+        _Point(name=whom, value=release.estimate, interval=interval)
+        for whom, interval in (
+            ("these people", release.interval),
+            ("population", release.population_interval),
+        )
+    ]
+    title = "The mean with its 95 % intervals, in the range of the study"
+    return _side_by_side(title, points, None, x="for whom", y="mean", size=FULL, shown=(lower, upper))
+
+
 def coordinates(found: Sequence[CoordinateOut], *, y: str) -> Markup:
     """The estimate of each coordinate with its intervals."""
     points = [
@@ -97,7 +110,7 @@ def coordinates(found: Sequence[CoordinateOut], *, y: str) -> Markup:
         for one in found
     ]
     title = f"The {y} of each coordinate, with 95 % intervals for these people"
-    return _side_by_side(title, points, None, x="coordinate", y=y)
+    return _side_by_side(title, points, None, x="coordinate", y=y, size=FULL)
 
 
 def described(release: DescriptionOut) -> Markup:
@@ -155,11 +168,20 @@ def _around(numbers: Sequence[float]) -> tuple[float, float]:
 
 
 def _side_by_side(
-    title: str, points: Sequence[_Point], line: float | None, *, x: str, y: str, size: Size = HALF
+    title: str,
+    points: Sequence[_Point],
+    line: float | None,
+    *,
+    x: str,
+    y: str,
+    size: Size = HALF,
+    shown: tuple[float, float] | None = None,
 ) -> Markup:
     if not points:
         return Markup("")
-    shown = _around([number for one in points for number in one.numbers] + ([] if line is None else [line]))
+    shown = shown or _around(
+        [number for one in points for number in one.numbers] + ([] if line is None else [line])
+    )
 
     def marks(across: Scale, up: Scale) -> Sequence[str]:
         drawn = []

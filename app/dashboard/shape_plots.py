@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from app.core.numbers import headline
 from app.dashboard import label_plots
-from app.dashboard.canvas import Axis, bar, draw_both, points, reach
+from app.dashboard.canvas import FULL, Axis, bar, draw_both, points, reach
 from app.dashboard.scales import Linear, Named, Scale, nice_ceiling
 from app.web.documents.shape import (
     CoordinatesReleaseOut,
@@ -94,7 +94,7 @@ def _bars(
                 drawn.append(reach(kind, (left + right) / 2, up(ends.lower), up(ends.upper)))
         return drawn
 
-    return draw_both(title, x, Axis("share", partial(Linear, 0, top)), marks)
+    return draw_both(title, x, Axis("share", partial(Linear, 0, top)), marks, FULL)
 
 
 def line(found: LineOut, of: str, on: str) -> Markup:
@@ -119,6 +119,7 @@ def line(found: LineOut, of: str, on: str) -> Markup:
         Axis(on, partial(Linear, band[0].at, band[-1].at)),
         Axis(of, partial(Linear, low, high)),
         marks,
+        FULL,
     )
 
 
@@ -148,6 +149,7 @@ def distribution(bins: Sequence[ShareOfBinOut]) -> Markup:
         Axis("value", partial(Linear, bins[0].lower, bins[-1].upper)),
         Axis("share below", partial(Linear, 0, 1)),
         marks,
+        FULL,
     )
 
 

@@ -253,3 +253,63 @@ async def test_a_range_that_keeps_no_whole_numbers_apart_is_warned_of_once(
     made = (await service.call("GET", "/v1/studies/wide-2", "admin")).json()
     assert made["step"] is None
     assert [one["step"] for one in made["measures"].values()] == [10**12 / 2**30, 120 / 2**30]
+
+
+async def test_a_study_is_made_after_one_sentence_of_what_people_agree_to(
+    admin: Browser, service: Service
+) -> None:
+    await admin.get("/dashboard/new-study")
+    text = text_of(admin.page)
+    asked = ["What do you ask people for?", "Range from", "Whom people may trust", "How much privacy"]
+    places = [text.index(one) for one in (*asked, "For experts", "Tilt")]
+    assert places == sorted(places)
+    assert '<details class="more"><summary>For experts' in admin.page
+    # What is of another kind stays in the form and says nothing of the study.
+    form = {
+        "kind": "number",
+        "title": "Wie weit ist der Weg?",
+        "slug": "",
+        "lower": "0",
+        "upper": "120",
+        "choices": "red, green",
+        "measures": "income",
+        "trust_central": "on",
+        "steps": "usual",
+        "noise": "laplace",
+        "relation": "replace_one",
+    }
+    shown = await admin.post("/dashboard/new-study/terms", form)
+    assert shown.status_code == 200
+    assert "a number from 0 to 120, kept in steps of 0.000000112" in text_of(admin.page)
+    assert "at most 63, 74 or 89 times in 100 instead of 50" in text_of(admin.page)
+    assert (await service.call("GET", "/v1/studies/wie-weit-ist-der-weg", "admin")).status_code == 404
+    hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', admin.page))
+    made = await admin.post("/dashboard/new-study", {name: hidden.get(name, "") for name in form})
+    assert made.headers["location"] == "/dashboard/studies/wie-weit-ist-der-weg"
+    study = (await service.call("GET", "/v1/studies/wie-weit-ist-der-weg", "admin")).json()
+    assert (study["upper"], study["choices"], study["epsilons"]) == (120, [], [0.5, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"kind": "number", "lower": "", "upper": ""}, "lower"),
+        ({"kind": "choice"}, "choices"),
+        ({"kind": "several"}, "measures"),
+        ({"kind": "else"}, "kind"),
+        ({"steps": "else"}, "steps"),
+        ({"steps": "light", "epsilons": "1, 2"}, "steps"),
+        ({"upper": "0"}, "upper"),
+        ({"relation": "add_remove_one", "trust_local": "on"}, "trust"),
+        ({"slug": "", "title": "?"}, "slug"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/dashboard/new-study", "/dashboard/new-study/terms"])
+async def test_a_study_that_cannot_be_is_refused_before_and_after_its_sentence(
+    admin: Browser, fields: dict[str, str], field: str, path: str
+) -> None:
+    form = {"kind": "number", "slug": "no", "lower": "0", "upper": "9", "trust_central": "on"} | fields
+    await admin.get("/dashboard/new-study")
+    assert (await admin.post(path, form)).status_code == 422
+    assert f'<p class="wrong" id="e-{field}">' in admin.page
+    assert "What people agree to</h2>" not in admin.page

@@ -214,6 +214,10 @@ async def test_the_current_answer_is_the_one_that_get_reads(admin: Browser, serv
         assert read["id"] != newest
         assert f"/releases/{read['id']}" in card
         assert newest not in card
+        # What combines both is the newest of all.
+        is_older = statistic != "shares" and not read.get("combines")
+        assert (f'/releases/{newest}">newer one</a> says' in admin.page) is is_older
+        assert ("its interval is wider, so this one stays" in admin.page) is is_older
 
 
 async def test_what_stands_is_offered_before_what_costs(analyst: Browser, service: Service) -> None:

@@ -324,7 +324,12 @@ async def test_every_page_says_which_version_it_is_and_where_the_api_is_describe
 async def test_the_answers_stand_before_the_price_of_new_ones(admin: Browser, service: Service, study: str):
     await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={})
     await admin.get(f"/dashboard/studies/{study}")
-    assert admin.page.index('<h2 id="releases">') < admin.page.index('<h2 id="plan-title">')
+    sections = ("current", "plan-title", "collect-title", "releases", "about", "saturation", "profile")
+    places = [admin.page.index(f'<h2 id="{one}">') for one in sections]
+    assert places == sorted(places)
+    folded = re.findall(r'<details class="card fold"\s*>\s*<summary><h2 id="(\w+)">', admin.page)
+    assert folded == ["releases", "about", "saturation", "profile"]
+    assert "The mean of 41 people is" in text_of(admin.page)
 
 
 @pytest.mark.parametrize(
@@ -510,7 +515,7 @@ async def test_an_admin_makes_a_study_and_another_one_like_it(admin: Browser, se
     fields = dict(re.findall(r'<input id="(\w+)" name="\w+" value="([^"]*)"', admin.page))
     wanted = {name: form[name] for name in fields if name != "slug"}
     assert fields == {"slug": "", **wanted}
-    assert admin.page.count(" checked") == 2
+    assert admin.page.count(" checked") == 4
 
     listed = {**form, "slug": "dreams", "epsilons": "2, 0.5,1"}
     refused = await admin.post("/dashboard/new-study", listed)

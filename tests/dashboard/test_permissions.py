@@ -85,6 +85,10 @@ PAGES: Mapping[tuple[str, str], Row] = {
         WHOLE,
         {"slug": "new", "lower": "0", "upper": "1", "trust_central": "on"},
     ),
+    ("POST", "/dashboard/new-study/terms"): (
+        WHOLE,
+        {"slug": "new", "lower": "0", "upper": "1", "trust_central": "on"},
+    ),
     ("GET", "/dashboard/releases/{release}"): (READERS, {}),
     ("GET", "/dashboard/sessions/{session}"): (READERS, {}),
     ("GET", "/dashboard/budgets"): (WHOLE, {}),

@@ -30,6 +30,7 @@ def make_a_study_and_a_link(page: Page, *, people: int) -> str:
         page.locator(f"[name={name}]").fill(text)
     for tag in ("central", "local", "public"):
         page.locator(f"[name=trust_{tag}]").check()
+    page.get_by_role("button", name="Show what people agree to").click()
     page.get_by_role("button", name="Make the study").click()
     page.get_by_text("Make one link for all").click()
     page.get_by_label("Answers that it takes").fill(str(people))

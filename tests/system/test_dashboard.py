@@ -233,6 +233,7 @@ def test_an_analyst_asks_for_a_release_and_sees_it(visit, service, tokens):
     assert "0.07" in facts
     released = page.url.rsplit("/", 1)[1]
     page.get_by_role("link", name="How long is your way to work?").click()
+    page.get_by_role("heading", name="All answers").click()
     expect(page.locator(f'a[href$="{released}"]').last).to_be_visible()
 
 

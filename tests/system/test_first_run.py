@@ -90,6 +90,7 @@ def test_from_an_empty_service_to_the_first_answer(service: LiveService, open_as
     admin.get_by_label("Question").fill("How long is your way to work?")
     admin.get_by_label("Range from").fill("0")
     admin.get_by_label("to", exact=True).first.fill("120")
+    admin.get_by_role("button", name="Show what people agree to").click()
     admin.get_by_role("button", name="Make the study").click()
     expect(admin.get_by_role("heading", name="How long is your way to work?")).to_be_visible()
     app_secret = make_token(admin, "the app", "contribute", studies="commute")
@@ -120,6 +121,7 @@ def test_from_an_empty_service_to_the_first_answer(service: LiveService, open_as
     assert float(lower) <= float(found[0]) <= float(upper)
 
     analyst.get_by_role("link", name="How long is your way to work?").click()
+    analyst.get_by_role("heading", name="All answers").click()
     expect(analyst.locator(f'a[href$="{released}"]').last).to_be_visible()
 
 

@@ -101,11 +101,16 @@ def test_people_go_from_a_new_study_to_a_published_answer(
     admin = visit.sign_in(issuer, "ada", "operators")
     admin.get_by_role("link", name="Studies", exact=True).press("Enter")
     admin.get_by_role("link", name="Make a study", exact=True).press("Enter")
-    for name, text in (("slug", "walk"), ("title", "Minutes on foot?"), ("lower", "0"), ("upper", "120")):
+    for name, text in (("title", "Minutes on foot?"), ("slug", "walk"), ("lower", "0"), ("upper", "120")):
         write(admin.locator(f"[name={name}]"), text)
     for tag in ("central", "local", "public"):
         tick(admin.locator(f"[name=trust_{tag}]"))
+    expect(admin.get_by_label("Choices", exact=True)).to_be_hidden()
     visit.look(admin)
+    admin.get_by_role("button", name="Show what people agree to").press("Enter")
+    expect(admin.get_by_role("heading", name="What people agree to")).to_be_visible()
+    expect(admin.get_by_text("a number from 0 to 120, kept in steps of 0.000000112")).to_be_visible()
+    visit.look(admin, "terms")
     admin.get_by_role("button", name="Make the study").press("Enter")
     links = single_links(visit, admin)
     assert len(set(links)) == 50

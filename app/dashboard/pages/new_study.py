@@ -1,5 +1,8 @@
 """Making a study, from nothing or like another one."""
 
+import re
+import unicodedata
+from collections.abc import Mapping
 from decimal import Decimal
 
 from dither.device.table import NotOneNumber, check_meant, two_readings
@@ -8,8 +11,8 @@ from starlette.responses import Response
 from app.core.errors import InvalidRequest, ServiceError
 from app.core.numbers import JsonNumber
 from app.core.study import LocalMechanism, Relation, StudyDefinition, Trust
-from app.dashboard import forms
-from app.dashboard.rendering import epsilon, render, status_of
+from app.dashboard import forms, terms
+from app.dashboard.rendering import epsilon, reasons, render, status_of
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, PageRoute, redirect
 from app.web.documents.fields import read
@@ -30,6 +33,34 @@ COARSEST = 1.0
 
 RANGE_ENDS = ("lower", "upper")
 
+KINDS = {
+    "number": ("a number", (*RANGE_ENDS, "dimension")),
+    "choice": ("a choice", ("choices",)),
+    "several": ("several things", ("measures",)),
+}
+"""What a study asks for: in words, and the fields that say more of it."""
+
+OWN = "own"
+"""The steps of privacy are what the fields for experts say."""
+
+EPSILONS = ("epsilons", "epsilon_min", "epsilon_max")
+EXPERTS = (
+    *EPSILONS,
+    "series",
+    "relation",
+    "attributes",
+    "default_share",
+    "tilt",
+    "dimension",
+    "local_mechanism",
+    "noise",
+    "delta",
+)
+"""Fields that are folded."""
+
+MOST_OF_AN_ADDRESS = 63
+"""Characters."""
+
 
 async def show(request: PageRequest) -> Response:
     """The form; with `?like=` it has everything of that study but its address."""
@@ -44,6 +75,8 @@ async def show(request: PageRequest) -> Response:
             "title": study.title,
             "description": study.description,
             "series": study.series or "",
+            "kind": _kind(definition),
+            "steps": OWN,
             "lower": "" if definition.choices or definition.measures else _end(definition.lower),
             "upper": "" if definition.choices or definition.measures else _end(definition.upper),
             "choices": "" if definition.measures else ", ".join(definition.choices),
@@ -69,9 +102,33 @@ async def show(request: PageRequest) -> Response:
     )
 
 
+async def agree(request: PageRequest) -> Response:
+    """What people will agree to, before the study is made; the form can still be changed."""
+    try:
+        definition = _definition(request)
+    except ServiceError as refusal:
+        return _form(request, dict(request.fields), refusal=refusal)
+    form = {**request.fields, "slug": definition.slug}
+    return _form(request, form, agreed=terms.agreed(definition))
+
+
 async def make(request: PageRequest) -> Response:
     """Make the study; sending the same form again changes nothing."""
-    given = request.fields
+    try:
+        study, _ = await request.api.services.studies.create(_definition(request), request.principal)
+    except ServiceError as refusal:
+        return _form(request, dict(request.fields), refusal=refusal)
+    return redirect(request, f"/studies/{study.definition.slug}")
+
+
+def _definition(request: PageRequest) -> StudyDefinition:
+    """The study that a form describes.
+
+    Raises:
+        InvalidRequest: names every field that is wrong.
+    """
+    given = _chosen(request.fields)
+    given["slug"] = given.get("slug") or _address(given.get("title", ""))
     fields: dict[str, object] = {
         "description": forms.prose(given.get("description", "")),
         "trust": [tag.value for tag in Trust if given.get(f"trust_{tag.value}")],
@@ -85,20 +142,55 @@ async def make(request: PageRequest) -> Response:
         fields["epsilons"] = [JsonNumber(text.strip()) for text in given["epsilons"].split(",")]
     if given.get("choices"):
         fields["choices"] = [label.strip() for label in given["choices"].split(",")]
-    try:
-        for name in RANGE_ENDS:
-            _check_meant(given.get(name, ""), name)
-        fields["attributes"] = _lines(given.get("attributes", ""), "attributes", "region: north, south")
-        if given.get("measures"):
-            fields["measures"] = _measures(given["measures"])
-        document = read(StudyIn, given, **fields)
-        definition = document.definition()
-        if not given.get(COARSE):
-            _warn_of_steps(definition)
-        study, _ = await request.api.services.studies.create(definition, request.principal)
-    except ServiceError as refusal:
-        return _form(request, dict(given), refusal=refusal)
-    return redirect(request, f"/studies/{study.definition.slug}")
+    for name in RANGE_ENDS:
+        _check_meant(given.get(name, ""), name)
+    fields["attributes"] = _lines(given.get("attributes", ""), "attributes", "region: north, south")
+    if given.get("measures"):
+        fields["measures"] = _measures(given["measures"])
+    definition = read(StudyIn, given, **fields).definition()
+    if not given.get(COARSE):
+        _warn_of_steps(definition)
+    return definition
+
+
+def _chosen(fields: Mapping[str, str]) -> dict[str, str]:
+    """The fields of a form without those of another kind of study, with the steps that were chosen.
+
+    Raises:
+        InvalidRequest: it has another kind or other steps than there are, or steps twice.
+    """
+    given, kind, steps = dict(fields), fields.get("kind"), fields.get("steps", OWN)
+    if kind is not None:
+        if kind not in KINDS:
+            raise InvalidRequest.field("kind", f"must be one of {', '.join(KINDS)}")
+        for _, others in (known for name, known in KINDS.items() if name != kind):
+            for name in others:
+                given.pop(name, None)
+        if not any(given.get(name) for name in KINDS[kind][1] if name != "dimension"):
+            raise InvalidRequest.field(KINDS[kind][1][0], "is required")
+    if steps != OWN:
+        if steps not in terms.STEPS:
+            raise InvalidRequest.field("steps", f"must be one of {', '.join((*terms.STEPS, OWN))}")
+        if forms.given(given, *EPSILONS):
+            raise InvalidRequest.field("steps", "are chosen here, and others are set for experts: choose one")
+        given["epsilons"] = ",".join(terms.STEPS[steps])
+    return given
+
+
+def _address(title: str) -> str:
+    """An address made of the question; empty where none of its letters would stay.
+
+    >>> _address("Wie weit ist's zur Universit\u00e4t?"), _address("?")
+    ('wie-weit-ist-s-zur-universitat', '')
+    """
+    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
+    return "-".join(re.findall(r"[a-z0-9]+", plain))[:MOST_OF_AN_ADDRESS].strip("-")
+
+
+def _kind(definition: StudyDefinition) -> str:
+    if definition.measures:
+        return "several"
+    return "choice" if definition.choices else "number"
 
 
 def _measures(text: str) -> dict[str, dict[str, object]]:
@@ -156,6 +248,8 @@ def _lines(text: str, field: str, example: str) -> dict[str, list[str]]:
 
 def _defaults() -> dict[str, str]:
     return {
+        "kind": "number",
+        "steps": "usual",
         "relation": "replace_one",
         "default_share": _plain(DEFAULT_SHARE / 1e6),
         "dimension": "1",
@@ -173,12 +267,18 @@ def _form(
     *,
     like: str | None = None,
     refusal: ServiceError | None = None,
+    agreed: str = "",
 ) -> Response:
     return render(
         request,
         "new_study.html",
         status=status_of(refusal),
         form=form,
+        agreed=agreed,
+        kinds=[(name, text) for name, (text, _) in KINDS.items()],
+        step_sets=terms.step_sets(),
+        own=OWN,
+        experts=form.get("steps") == OWN or any(reasons(refusal, name) for name in EXPERTS),
         like=like,
         refusal=refusal,
         least=_plain(DEFAULT_EPSILON_MIN / 1e6),
@@ -191,4 +291,5 @@ def _form(
 ROUTES = (
     PageRoute("/dashboard/new-study", show, roles=ADMIN),
     PageRoute("/dashboard/new-study", make, roles=ADMIN, post=True),
+    PageRoute("/dashboard/new-study/terms", agree, roles=ADMIN, post=True),
 )

@@ -12,7 +12,7 @@ from app.core.epsilon import epsilon_to_json
 from app.core.errors import InvalidRequest, NoGain, SaysNothing, ServiceError
 from app.core.numbers import headline
 from app.core.study import Relation, Study, StudyState
-from app.dashboard import forms, plots, shape_plots, steps
+from app.dashboard import forms, label_plots, plots, shape_plots, steps
 from app.dashboard.pages.overview import following
 from app.dashboard.pages.release import address_of
 from app.dashboard.questions import QUESTION, completed, fields_of, statistics
@@ -272,7 +272,9 @@ async def page(
         sessions=[session_document(session, study) for session in running.items],
         releases=releases,
         current=current,
+        newer=_newer(current, means),
         current_plots=shape_plots.drawn(current),
+        mean_plot=_mean_plot(study, current),
         steps=sharpened,
         steps_plot=steps.plot(sharpened, plan if statistic == MEAN and "standardize" not in fields else None),
         changed=changed,
@@ -321,6 +323,20 @@ async def _current(request: PageRequest, study: Study, fields: Mapping[str, str]
     ask = Reading.of(study.definition, Ask(statistic=statistic, measure=measure)).ask
     release = await request.api.services.answering(study, ask).standing(study, ask)
     return None if release is None else await run(published, release.body)
+
+
+def _newer(current: Published | None, means: list[ReleaseOut]) -> ReleaseOut | None:
+    """The newest mean where it is not the one that is shown."""
+    if not isinstance(current, ReleaseOut) or not means or means[0].created_at <= current.created_at:
+        return None
+    return means[0]
+
+
+def _mean_plot(study: Study, current: Published | None) -> Markup:
+    if not isinstance(current, ReleaseOut):
+        return Markup("")
+    of = study.definition.of_measure(current.measure or "")
+    return label_plots.mean(current, float(of.lower), float(of.upper))
 
 
 def profile_plot(profile: EpsilonsOut) -> Markup:
