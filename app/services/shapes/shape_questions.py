@@ -11,7 +11,7 @@ from app.core.grid import GRID_SIZE
 from app.core.question import CELLS, MOST_CELLS
 from app.core.question import STATISTICS as ASKABLE
 from app.core.release import Asked
-from app.core.study import NO_SIZE, NOT_OF_CHOICES, Relation, StudyDefinition
+from app.core.study import NOT_OF_CHOICES, Relation, StudyDefinition
 from app.core.study import assumption as of_mean
 from app.estimators.found_range import FoundRange, ladder
 from app.estimators.registry import AUTO
@@ -25,7 +25,6 @@ from app.services.shapes.shape_parameters import (
     read_whole,
 )
 from app.services.statistics.any_question import AnyQuestion, digest_of
-from app.services.statistics.levels import Level, level_of, tilt_of
 from app.services.statistics.questions import COUNT as COUNT
 from app.services.statistics.questions import (
     DECLARED,
@@ -40,10 +39,8 @@ from app.services.statistics.questions import (
     SUM,
     VARIANCE,
     Ask,
-    attributes,
-    bounds,
+    asked_of,
     check_measure,
-    conditions,
     no_number,
     of_vectors,
 )
@@ -295,25 +292,18 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         errors.append(FieldError("estimator", f"must be {estimator} for {of}"))
     if ask.tilt is not None and estimator == COUNT:
         errors.append(FieldError("tilt", "does not apply to a count: values have no place in it"))
-    if not secret and ask.expected_size is not None:
-        errors.append(FieldError("expected_size", NO_SIZE))
+    asked = asked_of(study, ask, errors)
     own = () if vectors else (PAIR,) if ask.statistic in OF_PAIRS else ASKABLE[ask.statistic].own
     those = f"it has {', '.join(own)}" if own else "it has none"
     errors += [
         FieldError(name, f"not a parameter of {of}; {those}") for name in parameters if name not in own
     ]
-    where: Mapping[str, str] = {}
-    level: Level | None = None
-    by = ""
     pair: tuple[str, ...] = ()
     starts: tuple[int, ...] = ()
     edges: tuple[float, ...] = ()
     quantile: Fraction | None = None
     part: int | None = None
     try:
-        level = level_of(study, ask.least_epsilon)
-        where = conditions(study, ask)
-        by = attributes(study, ask, where)
         if estimator == HISTOGRAM:
             starts, edges = read_bins(study, parameters)
         elif estimator == SHARES:
@@ -335,32 +325,24 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         errors += refusal.fields
     if errors:
         raise InvalidRequest.naming(errors, "the question is ")
-    share, epsilon = bounds(study, ask)
-    cap = None if epsilon is None else study.amount(epsilon)
-    if estimator == COUNT and level is not None and (cap is None or cap >= share_of(level.floor, share)):
-        # People count alike, so no person pays more than all can.
-        epsilon, cap = None, share_of(level.floor, share)
+    if estimator == COUNT:
+        level, cap = asked["level"], asked["cap"]
+        most = None if level is None else share_of(level.floor, asked["share"])
+        if most is not None and (cap is None or cap >= most):
+            # People count alike, so no person pays more than all can.
+            asked |= {"epsilon": None, "cap": most}
+        asked["tilt"] = None
     return ShapeQuestion(
         estimator=estimator,
         starts=starts,
         edges=edges,
         quantile=quantile,
-        share=share,
-        epsilon=epsilon,
-        cap=cap,
-        expected_size=ask.expected_size,
-        least_epsilon=ask.least_epsilon,
-        level=level,
-        tilt=None if estimator == COUNT else tilt_of(study, ask.tilt),
         part=part,
         choices=study.choices,
-        where=where,
-        by=by,
-        measure=ask.measure,
         pair=pair,
         spread=vectors and secret and ask.statistic in (VARIANCE, SD),
-        needs=ask.needs,
         public=estimator == COUNT and not secret,
+        **asked,
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from app.core.cohort import Cohort
 from app.core.epsilon import share_of
@@ -185,14 +186,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
     if of.dimension > 1:
         raise InvalidRequest.field("statistic", no_number(of))
     errors: list[FieldError] = []
-    level: Level | None = None
-    try:
-        level = level_of(study, ask.least_epsilon)
-    except InvalidRequest as refusal:
-        errors += refusal.fields
-    if ask.expected_size is not None and not secret:
-        # It would make another question of the same one, which people would pay for again.
-        errors.append(FieldError("expected_size", NO_SIZE))
+    asked = asked_of(study, ask, errors)
     name = ask.estimator or registry.AUTO
     if secret and (spread or ask.by):
         if name not in (registry.AUTO, Transformed.name):
@@ -200,15 +194,8 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
             errors.append(FieldError("estimator", f"must be {Transformed.name} for {what}"))
         name = Transformed.name
     values: dict[str, object] = {}
-    where: Mapping[str, str] = {}
-    by = ""
     try:
         values = _parameters(study, ask, name)
-    except InvalidRequest as refusal:
-        errors += refusal.fields
-    try:
-        where = conditions(study, ask)
-        by = attributes(study, ask, where)
     except InvalidRequest as refusal:
         errors += refusal.fields
     if errors:
@@ -217,23 +204,45 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
         values[MOMENTS.name] = 2
     elif values.get(MOMENTS.name) == MOMENTS.default:
         del values[MOMENTS.name]  # Questions of before it was a parameter keep their digests.
+    return Resolved(estimator=name, parameters=values, spread=spread, **asked)
+
+
+def asked_of(study: StudyDefinition, ask: Ask, errors: list[FieldError]) -> dict[str, Any]:
+    """Whom a question asks and what it may take of them: fields that every question has, by their names.
+
+    Args:
+        study, ask: What is asked of which study.
+        errors: Takes what is wrong with them.
+    """
+    level: Level | None = None
+    where: Mapping[str, str] = {}
+    by = ""
+    if ask.expected_size is not None and study.relation is Relation.REPLACE_ONE:
+        # It would make another question of the same one, which people would pay for again.
+        errors.append(FieldError("expected_size", NO_SIZE))
+    try:
+        level = level_of(study, ask.least_epsilon)
+    except InvalidRequest as refusal:
+        errors += refusal.fields
+    try:
+        where = conditions(study, ask)
+        by = attributes(study, ask, where)
+    except InvalidRequest as refusal:
+        errors += refusal.fields
     share, epsilon = bounds(study, ask)
-    return Resolved(
-        estimator=name,
-        share=share,
-        epsilon=epsilon,
-        cap=None if epsilon is None else study.amount(epsilon),
-        expected_size=ask.expected_size,
-        least_epsilon=ask.least_epsilon,
-        level=level,
-        tilt=tilt_of(study, ask.tilt),
-        parameters=values,
-        where=where,
-        by=by,
-        measure=ask.measure,
-        spread=spread,
-        needs=ask.needs,
-    )
+    return {
+        "share": share,
+        "epsilon": epsilon,
+        "cap": None if epsilon is None else study.amount(epsilon),
+        "expected_size": ask.expected_size,
+        "least_epsilon": ask.least_epsilon,
+        "level": level,
+        "tilt": tilt_of(study, ask.tilt),
+        "where": where,
+        "by": by,
+        "measure": ask.measure,
+        "needs": ask.needs,
+    }
 
 
 def _parameters(study: StudyDefinition, ask: Ask, name: str) -> dict[str, object]:
