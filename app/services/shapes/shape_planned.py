@@ -5,7 +5,6 @@ from typing import Any
 
 from app.core.cohort import Cohort
 from app.core.errors import BudgetExhausted, SaysNothing, ServiceError
-from app.core.study import Currency
 from app.estimators.interface import NotApplicable
 from app.services.shapes import shape_kinds
 from app.services.shapes.shape_plans import SUMMARIES
@@ -50,22 +49,16 @@ def _left(request: ShapeRequest, now: Situation) -> int | None:
 
 
 def _estimator(request: ShapeRequest, made: Made, reading: Reading, left: int | None) -> PlannedEstimator:
-    question, definition, asked = request.question, request.study.definition, reading.ask.statistic
-    shown = made.for_all
-    accuracy = request.accuracy(made, reading)
-    return PlannedEstimator(
+    question, asked, shown = request.question, reading.ask.statistic, made.for_all
+    return PlannedEstimator.of(
+        request.study.definition,
+        request.accuracy(made, reading),
+        most=made.most,
+        most_in_all=made.most_in_all,
         estimator=question.estimator,
         summary=SUMMARIES[question.estimator] + shown.joined,
-        predicted_error=accuracy.error,
-        predicted_error_at_tilt_0=None,
-        epsilon_max=definition.epsilon(made.most),
-        epsilon_max_total=definition.epsilon(made.most_in_all),
-        mu2_max=made.most if definition.noise is Currency.GAUSSIAN else None,
         one_report_moves=shown.one_report_moves,
         statistics=shown.statistics or (BY_BINS if asked in BY_BINS else (asked,)),
-        half_width=accuracy.half_width,
-        population_predicted_error=accuracy.population_error,
-        population_half_width=accuracy.population_half_width,
         answers_left=left,
         chosen=True,
         **shown.shown(),

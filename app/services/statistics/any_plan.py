@@ -1,12 +1,12 @@
 """What every plan says: of the question, and of what renews the answer that stands."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from app.core.epsilon import MICRO
 from app.core.errors import NotReached, PrivacyRefusal, ServiceError
 from app.core.release import StoredRelease
-from app.core.study import Currency
 from app.estimators.interface import NotApplicable
 from app.services.statistics.any_request import AnyRequest, AnySituation, Asked
 from app.services.statistics.drafting import Newcomers, Planned, PlannedEstimator
@@ -62,16 +62,15 @@ def newcomers_of(request: AnyRequest, now: AnySituation[Any], reading: Reading) 
         return None
     if not step.by_steps or not step.charges or not request.is_gain(step, now.best):
         return None
-    study, accuracy = request.study.definition, request.accuracy(step, reading)
+    accuracy = request.accuracy(step, reading)
+    if accuracy.half_width is None:
+        *_, width = request.compared(step)
+        accuracy = replace(accuracy, half_width=width / 2)
     charged = set(step.charges.column("cohort_id"))
-    *_, width = request.compared(step)
-    return Newcomers(
+    return Newcomers.of(
+        request.study.definition,
+        accuracy,
+        most=step.most,
+        most_in_all=step.most_in_all,
         people=sum(cohort.count for cohort in now.cohorts if cohort.id in charged),
-        epsilon_max=study.epsilon(step.most),
-        epsilon_max_total=study.epsilon(step.most_in_all),
-        mu2_max=step.most if study.noise is Currency.GAUSSIAN else None,
-        predicted_error=accuracy.error,
-        half_width=width / 2 if accuracy.half_width is None else accuracy.half_width,
-        population_predicted_error=accuracy.population_error,
-        population_half_width=accuracy.population_half_width,
     )

@@ -3,12 +3,13 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from app.core.errors import ServiceError
 from app.core.release import StoredRelease
 from app.core.study import Currency, Relation, StudyDefinition
 from app.estimators.expected import ExpectedValues
-from app.estimators.interface import Estimator, NotApplicable, Plan, Question
+from app.estimators.interface import Accuracy, Estimator, NotApplicable, Plan, Question
 from app.services.statistics import planning
 from app.services.statistics.asked_accuracy import Readable
 from app.services.statistics.crowds import Crowd
@@ -18,15 +19,12 @@ from app.services.statistics.reading import Reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedEstimator:
-    """Price and accuracy of one estimator.
+class PlannedAnswer:
+    """What an answer would charge at most, and how accurate it would be.
 
     Attributes:
-        estimator, summary: Name, and one line about it.
         predicted_error: Root mean square error about the dataset [the statistic's unit], at most that of the
             range.
-        predicted_error_at_tilt_0: The same for a question without a tilt, if privacy and values have nothing
-            to do with each other; None in add_remove_one studies.
         half_width: Half of the interval for the dataset, not cut off at the ends of the range, at most half
             of that; None in add_remove_one studies, and of shapes without one [the statistic's unit].
         population_predicted_error, population_half_width: As predicted_error and half_width, about the
@@ -36,6 +34,50 @@ class PlannedEstimator:
         epsilon_max: The most that any person would be charged [micro-epsilon, at the study's delta].
         epsilon_max_total: That with what the answers that it sharpens have charged [as `epsilon_max`].
         mu2_max: The same as `epsilon_max` in mu^2 [1e-6]; None in a study with Laplace noise.
+    """
+
+    predicted_error: float
+    half_width: float | None = None
+    population_predicted_error: float | None = None
+    population_half_width: float | None = None
+    anytime_half_width: float | None = None
+    epsilon_max: int
+    epsilon_max_total: int
+    mu2_max: int | None = None
+
+    @classmethod
+    def of(
+        cls, study: StudyDefinition, accuracy: Accuracy, *, most: int, most_in_all: int, **more: Any
+    ) -> Self:
+        """An answer of this accuracy that charges that much, and what more its kind says of it.
+
+        Args:
+            study, accuracy: Of which study, how accurate.
+            most, most_in_all: The largest charge by it, and with those that it sharpens [the study's
+                currency].
+            **more: Fields of the kind.
+        """
+        return cls(
+            predicted_error=accuracy.error,
+            half_width=accuracy.half_width,
+            population_predicted_error=accuracy.population_error,
+            population_half_width=accuracy.population_half_width,
+            anytime_half_width=accuracy.anytime_half_width,
+            epsilon_max=study.epsilon(most),
+            epsilon_max_total=study.epsilon(most_in_all),
+            mu2_max=most if study.noise is Currency.GAUSSIAN else None,
+            **more,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedEstimator(PlannedAnswer):
+    """Price and accuracy of one estimator.
+
+    Attributes:
+        estimator, summary: Name, and one line about it.
+        predicted_error_at_tilt_0: The error for a question without a tilt, if privacy and values have nothing
+            to do with each other; None in add_remove_one studies.
         answers_left: How many more answers like this the study can give, see `statistics.answers_left`.
         chosen: Whether the question is answered with it.
         one_report_moves: How far one local report can move the answer; None without reports in it [the
@@ -51,18 +93,10 @@ class PlannedEstimator:
 
     estimator: str
     summary: str
-    predicted_error: float
-    predicted_error_at_tilt_0: float | None
-    epsilon_max: int
-    epsilon_max_total: int
+    predicted_error_at_tilt_0: float | None = None
     one_report_moves: float | None
     statistics: tuple[str, ...]
-    mu2_max: int | None = None
     answers_left: int | None = None
-    half_width: float | None = None
-    population_predicted_error: float | None = None
-    population_half_width: float | None = None
-    anytime_half_width: float | None = None
     chosen: bool = False
     gain: float | None = None
     expected_range: Mapping[str, object] | None = None
@@ -71,26 +105,14 @@ class PlannedEstimator:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Newcomers:
+class Newcomers(PlannedAnswer):
     """What renews the answer that stands, at its share: people of whom it has used less pay, no others.
 
     Attributes:
         people: Those who are charged.
-        epsilon_max: The largest charge to one of them [micro-epsilon, at the study's delta].
-        epsilon_max_total: The largest charge to any person by the renewed answer and those before it.
-        mu2_max: The same as `epsilon_max` in mu^2 [1e-6]; None in a study with Laplace noise.
-        predicted_error, half_width, population_predicted_error, population_half_width: Of the renewed answer,
-            see `PlannedEstimator`.
     """
 
     people: int
-    epsilon_max: int
-    epsilon_max_total: int
-    mu2_max: int | None
-    predicted_error: float
-    half_width: float
-    population_predicted_error: float | None = None
-    population_half_width: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,20 +192,16 @@ def planned(
     """
     study, accuracy = read.study, read.accuracy(reading)
     secret = study.relation is Relation.ADD_REMOVE_ONE
-    return PlannedEstimator(
+    return PlannedEstimator.of(
+        study,
+        accuracy,
+        most=most,
+        most_in_all=most_in_all,
         estimator=estimator.name,
         summary=estimator.summary,
-        predicted_error=accuracy.error,
         predicted_error_at_tilt_0=None if secret else untilted.accuracy(reading).error,
-        epsilon_max=study.epsilon(most),
-        epsilon_max_total=study.epsilon(most_in_all),
-        mu2_max=most if study.noise is Currency.GAUSSIAN else None,
         one_report_moves=read.one_report(reading),
         statistics=statistics(study, read.plan, question),
-        half_width=accuracy.half_width,
-        population_predicted_error=accuracy.population_error,
-        population_half_width=accuracy.population_half_width,
-        anytime_half_width=accuracy.anytime_half_width,
         expected_values=_expected_values(study, reading, question.expected),
         of_mean=read.plan.predicted_error,
     )
