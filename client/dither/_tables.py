@@ -6,9 +6,11 @@ too.
 
 import csv
 import errno
+import io
 import json
 import os
 import re
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -75,15 +77,13 @@ class Shown:
     def _rows(self) -> list[Row]:
         return rows_of(self.raw)
 
-    def to_dataframe(self) -> Any:
-        """A `pandas.DataFrame` with every field that the service sent, one row an answer, a bin or a choice.
+    def to_dataframe(self, *, full: bool = False) -> Any:
+        """A `pandas.DataFrame` of this alone, as `dither.to_dataframe` makes one of several."""
+        return to_dataframe([self], full=full)
 
-        Columns of nested fields are called `interval.lower` and so on.
-
-        Raises:
-            InvalidRequest: pandas is not installed.
-        """
-        return to_dataframe([self])
+    def _few(self) -> list[Row]:
+        """Rows for people: of an answer its estimates alone."""
+        return self._rows()
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
@@ -104,6 +104,32 @@ class Plotted(Shown):
         said = "; ".join(f"{one.label} {one.in_words(name)}" for one in drawn).removeprefix("all ")
         return f"{name} of {self.raw.get('study')}: {said}" if said else repr(self)
 
+    def _repr_html_(self) -> str:
+        """The sentence, the plot where matplotlib is installed, and all fields, for notebooks."""
+        said, table = escape(str(self)), Shown._repr_html_(self)
+        return f"<p>{said}</p>{self._image(said)}<details><summary>All fields</summary>{table}</details>"
+
+    def _image(self, said: str) -> str:
+        drawn = self._drawn()[1]
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            return ""
+        if not drawn:
+            return ""
+        figure, content = Figure((6, 1.6 + 0.3 * len(drawn)), layout="constrained"), io.BytesIO()
+        self.plot(figure.subplots())
+        figure.savefig(content, format="png")
+        return f'<img alt="{said}" src="data:image/png;base64,{b64encode(content.getvalue()).decode()}">'
+
+    def _few(self) -> list[Row]:
+        return [_estimate(row) for row in self._rows()]
+
+    def _unit(self, name: str) -> str:
+        parts = any(self.raw.get(part) for part in ("bins", "choices"))
+        unitless = name in ("count", "correlation", "estimate")
+        return "share of the people" if parts else name if unitless else f"{name} (unit of the study)"
+
     def _drawn(self) -> tuple[str, list[Drawn]]:
         """What the estimates are, and each of them."""
         name = str(self.raw.get("statistic") or "estimate")
@@ -115,7 +141,8 @@ class Plotted(Shown):
     def plot(self, ax: Any = None) -> Any:
         """Draw the estimates with their intervals, those that hold together dashed.
 
-        Estimates drawn to the whole are open dots, and a difference is beside a line at zero.
+        One estimate alone is a dot, and several are bars. Estimates drawn to the whole are open dots, and a
+        difference is beside a line at zero.
 
         Args:
             ax: `matplotlib.axes.Axes` to draw on; a new figure if it is None.
@@ -129,21 +156,39 @@ class Plotted(Shown):
         name, drawn = self._drawn()
         ax = _axes(ax)
         places = list(range(len(drawn)))
-        ax.barh(places, [one.value for one in drawn], color="#7aa6c2", height=0.6)
-        for place, one in zip(places, drawn, strict=True):
-            for ends, style, cap in ((one.together, "--", 0), (one.interval, "-", 3)):
-                if ends is not None:
-                    # The interval of a share may end at 0 while its estimate is below.
-                    reach = [[max(0.0, one.value - ends[0])], [max(0.0, ends[1] - one.value)]]
-                    bars = ax.errorbar(one.value, place, xerr=reach, fmt="none", ecolor="black", capsize=cap)
-                    bars[2][0].set_linestyle(style)
-            if one.to_whole is not None:
-                ax.plot(one.to_whole, place, "o", markerfacecolor="white", markeredgecolor="black")
+        values = [one.value for one in drawn]
+        if len(drawn) == 1:
+            ax.plot(values, places, "o", color="#30688a", label="estimate")
+        else:
+            ax.barh(places, values, color="#7aa6c2", height=0.6, label="estimate")
+        level = _level(self._rows())
+        for style, cap, said, ends in (
+            ("--", 0, f"{level}interval, all together", [one.together for one in drawn]),
+            ("-", 3, f"{level}interval", [one.interval for one in drawn]),
+        ):
+            reach = [
+                # The interval of a share may end at 0 while its estimate is below.
+                (place, value, max(0.0, value - pair[0]), max(0.0, pair[1] - value))
+                for place, value, pair in zip(places, values, ends, strict=True)
+                if pair is not None
+            ]
+            if reach:
+                at, of, below, above = zip(*reach, strict=True)
+                bars = ax.errorbar(
+                    of, at, xerr=(below, above), fmt="none", ecolor="black", capsize=cap, label=said
+                )
+                bars[2][0].set_linestyle(style)
+        to_whole = [(one.to_whole, place) for place, one in enumerate(drawn) if one.to_whole is not None]
+        if to_whole:
+            look = {"markerfacecolor": "white", "markeredgecolor": "black"}
+            ax.plot(*zip(*to_whole, strict=True), "o", label="drawn to the whole", **look)
         if self.raw.get("between"):
             ax.axvline(0, color="black", linewidth=0.8)
         ax.set_yticks(places, [one.label for one in drawn])
         ax.invert_yaxis()
-        ax.set_xlabel(name)
+        ax.set_xlabel(self._unit(name))
+        if drawn:
+            ax.legend()
         if study := self.raw.get("study"):
             ax.set_title(str(study))
         return ax
@@ -163,6 +208,12 @@ class PlanTable(Plotted):
 
     def _rows(self) -> list[Row]:
         return [row for one in _objects(self.raw["estimators"]) for row in rows_of(one)]
+
+    def _few(self) -> list[Row]:
+        return self._rows()
+
+    def _unit(self, name: str) -> str:
+        return name
 
     def _drawn(self) -> tuple[str, list[Drawn]]:
         rows = [(str(row["estimator"]), row.get("predicted_error")) for row in self._rows()]
@@ -233,21 +284,21 @@ def _flat(document: Mapping[str, object], prefix: str = "") -> Row:
     return row
 
 
-def _table(items: Iterable[Document]) -> tuple[list[str], list[Row]]:
-    """Every column, in the order in which they come first, and the rows.
+def _table(items: Iterable[Document], *, full: bool = True) -> tuple[list[str], list[Row]]:
+    """Every column, in the order in which they come first, and the rows; those for people unless full.
 
     Raises:
         InvalidRequest: these are no documents of the service.
     """
     if not isinstance(items, Iterable):
         raise InvalidRequest("items", f"must be a list of answers or the like, not {_kind(items)}")
-    rows = [row for item in items for row in _rows_of_item(item)]
+    rows = [row for item in items for row in _rows_of_item(item, full)]
     return list(dict.fromkeys(name for row in rows for name in row)), rows
 
 
-def _rows_of_item(item: object) -> list[Row]:
+def _rows_of_item(item: object, full: bool) -> list[Row]:
     if isinstance(item, Shown):
-        return item._rows()
+        return item._rows() if full else item._few()
     raw = getattr(item, "raw", None)
     if not isinstance(raw, Mapping):
         wanted = "answers, studies, budgets, tokens or sessions"
@@ -259,10 +310,15 @@ def _kind(item: object) -> str:
     return type(item).__name__
 
 
-def to_dataframe(items: Iterable[Document]) -> Any:
+def to_dataframe(items: Iterable[Document], *, full: bool = False) -> Any:
     """One `pandas.DataFrame` of several answers, studies or budgets.
 
-    For example `to_dataframe(client.releases("commute"))`.
+    For example `to_dataframe(client.releases("commute"))`: a row an answer, a label, a bin or a choice.
+
+    Args:
+        items: What the service sent.
+        full: Every field that it sent, nested ones as `interval.lower`; without it, answers have the columns
+            study, statistic, of, estimate, lower and upper.
 
     Raises:
         InvalidRequest: pandas is not installed, or the items are of another kind.
@@ -271,7 +327,7 @@ def to_dataframe(items: Iterable[Document]) -> Any:
         import pandas
     except ImportError:
         raise _missing("to_dataframe", "pandas") from None
-    columns, rows = _table(items)
+    columns, rows = _table(items, full=full)
     return pandas.DataFrame({name: _column([row.get(name) for row in rows]) for name in columns})
 
 
@@ -342,13 +398,36 @@ def _column(values: Sequence[object]) -> list[Any]:
     return [None if value is None else convert(value) for value in values]
 
 
+def _estimate(row: Row) -> Row:
+    """The six columns of a row of an answer."""
+    one = _drawn(row)
+    lower, upper = (one.interval if one else None) or (None, None)
+    return {
+        "study": row.get("study"),
+        "statistic": row.get("statistic"),
+        "of": one.label if one else _where(row) or _whole(row),
+        "estimate": one.value if one else None,
+        "lower": lower,
+        "upper": upper,
+    }
+
+
+def _level(rows: Iterable[Row]) -> str:
+    """That of intervals, for a legend: "95 % "."""
+    levels = {float(str(of)) for row in rows for name, of in row.items() if name.endswith("interval.level")}
+    return f"{100 * max(levels):g} % " if levels else ""
+
+
+def _where(row: Row) -> str:
+    return ", ".join(str(label) for name, label in row.items() if name.startswith("where."))
+
+
 def _drawn(row: Row) -> Drawn | None:
     """What of a row can be drawn; None where it has no estimate."""
     prefix = next((f"{part}." for part in PARTS if any(name.startswith(f"{part}.") for name in row)), "")
     value = next((row[name] for name in (f"{prefix}estimate", f"{prefix}share") if name in row), None)
     if not isinstance(value, int | float | Decimal) or (not prefix and "estimate" not in row):
         return None
-    where = ", ".join(str(label) for name, label in row.items() if name.startswith("where."))
     own = str(row.get(f"{prefix}choice", ""))
     if f"{prefix}coordinate" in row:
         own = f"coordinate {row[f'{prefix}coordinate']}"
@@ -357,7 +436,7 @@ def _drawn(row: Row) -> Drawn | None:
     if f"{prefix}lower" in row:
         own = f"{row[f'{prefix}lower']} to {row[f'{prefix}upper']}"
     return Drawn(
-        ": ".join(filter(None, (where, own if prefix else ""))) or _whole(row),
+        ": ".join(filter(None, (_where(row), own if prefix else ""))) or _whole(row),
         float(value),
         _ends(row, f"{prefix}interval"),
         _ends(row, f"{prefix}simultaneous"),

@@ -1,6 +1,9 @@
 """Answers as tables: data frames, HTML, plots, CSV and Parquet, with every field that the service sent."""
 
+import base64
 import csv
+import html
+import io
 import sys
 from decimal import Decimal
 from html.parser import HTMLParser
@@ -103,12 +106,14 @@ def test_bins_choices_and_groups_are_rows() -> None:
 
 
 def test_a_data_frame_has_numbers_and_moments() -> None:
-    frame = release().to_dataframe()
+    frame = release().to_dataframe(full=True)
     assert frame.loc[0, "estimate"] == 32.5
     assert frame["estimate"].dtype == float
     assert frame.loc[0, "created_at"] == pandas.Timestamp("2030-01-31T12:00:00Z")
     assert frame.loc[0, "people"] == 100
-    mixed = dither.to_dataframe([release(), release(parameters={"variance": Decimal(3)}), histogram()])
+    mixed = dither.to_dataframe(
+        [release(), release(parameters={"variance": Decimal(3)}), histogram()], full=True
+    )
     assert list(mixed["parameters.variance"][:2]) == ["estimated", "3"]
     assert len(mixed) == 4
     assert mixed["estimate"].isna().tolist() == [False, False, True, True]
@@ -116,7 +121,7 @@ def test_a_data_frame_has_numbers_and_moments() -> None:
 
 def test_lists_and_plans_are_data_frames(client: Any, service: FakeService) -> None:
     release = client.release("commute")
-    frame = dither.to_dataframe(client.releases("commute"))
+    frame = dither.to_dataframe(client.releases("commute"), full=True)
     assert frame["id"].tolist() == [release.id]
     studies = dither.to_dataframe(client.studies())
     assert "commute" in studies["slug"].tolist()
@@ -145,7 +150,7 @@ def test_a_notebook_shows_a_table_and_no_markup_of_others() -> None:
     assert {"estimate", "32.5", "interval.lower", "30"} <= set(shown.cells)
     choices = build(Release, {**MEAN, "choices": CHOICES, "study": "<script>alert(1)</script>"})
     shown = Cells(choices._repr_html_())
-    assert shown.tags == {"table", "thead", "tbody", "tr", "th", "td"}
+    assert shown.tags == {*("p", "img", "details", "summary"), *("table", "thead", "tbody", "tr", "th", "td")}
     assert {"a<b>", "<script>alert(1)</script>"} <= set(shown.cells)
     study: Study = build(
         Study,
@@ -161,14 +166,63 @@ def test_a_notebook_shows_a_table_and_no_markup_of_others() -> None:
     assert "epsilon.min" in Cells(study._repr_html_()).cells
 
 
+def test_an_answer_in_a_notebook_is_its_sentence_and_its_plot() -> None:
+    from PIL import Image
+
+    for shown in (release(), histogram(), release(groups=GROUPS)):
+        said, _, rest = shown._repr_html_().removeprefix("<p>").partition("</p>")
+        assert html.unescape(said) == str(shown)
+        source, _, folded = rest.partition('">')
+        kind, _, content = source.partition('src="')[2].partition(",")
+        assert kind == "data:image/png;base64", "nothing is loaded from elsewhere"
+        with Image.open(io.BytesIO(base64.b64decode(content))) as image:
+            assert len(image.getcolors(1 << 20) or ()) > 10, "it is not empty"
+        assert folded.startswith("<details><summary>All fields</summary><table>")
+    # What has nothing to draw has no plot, and a plan is a sentence above its table.
+    assert "<img" not in build(Release, {**MEAN, "statistic": "kmeans", "estimate": None})._repr_html_()
+
+
+def test_a_notebook_without_matplotlib_has_the_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    shown = release()._repr_html_()
+    assert shown.startswith(f"<p>{release()}</p><details>")
+
+
+def test_a_data_frame_has_six_columns_unless_all_are_asked_for() -> None:
+    groups = [*GROUPS, {"where": {"region": "east"}, "people": 0, "estimate": None, "interval": None}]
+    for shown, rows in (
+        (release(), [("mean", "all", 32.5, 30, 35)]),
+        (histogram(), [("histogram", "0 to 30", 0.4, 0.3, 1), ("histogram", "30 to 60", 0.6, 0, 0.7)]),
+        (
+            release(groups=groups),
+            [
+                ("mean", "all", 32.5, 30, 35),
+                ("mean", "north", 30, 28, 31),
+                ("mean", "south", 40, 38, 44),
+                ("mean", "east", None, None, None),
+            ],
+        ),
+    ):
+        frame = shown.to_dataframe()
+        assert list(frame) == ["study", "statistic", "of", "estimate", "lower", "upper"]
+        assert set(frame["study"]) == {"commute"}
+        found = frame.drop(columns="study").astype(object).where(frame.drop(columns="study").notna(), None)
+        assert [tuple(row) for row in found.to_numpy()] == rows
+        assert set(shown.to_dataframe(full=True)) > {"study", "statistic", "created_at", "epsilon_max"}
+
+
 def bars(ax: Any) -> dict[str, float]:
+    """The estimates that are drawn: one alone as a dot."""
     labels = [label.get_text() for label in ax.get_yticklabels()]
-    return dict(zip(labels, (patch.get_width() for patch in ax.patches), strict=True))
+    widths = [patch.get_width() for patch in ax.patches]
+    alone = [line.get_xdata()[0] for line in ax.lines if line.get_label() == "estimate"]
+    assert bool(widths) is not bool(alone)
+    return dict(zip(labels, widths or alone, strict=True))
 
 
 def drawn_ends(ax: Any, style: str) -> list[tuple[float, ...]]:
     """The ends of the intervals that are drawn in a style."""
-    lines = [line for container in ax.containers[1:] for line in container.lines[2]]
+    lines = [line for one in ax.containers if hasattr(one, "has_xerr") for line in one.lines[2]]
     return sorted(
         tuple(sorted(segment[:, 0]))
         for line in lines
@@ -216,7 +270,11 @@ def test_a_plot_has_a_bar_for_each_estimate_and_its_interval(
     wanted |= {"0 to 30": (0.3, 1), "30 to 60": (0, 0.7), "a<b>": (0, 1), "c": (0, 1)}
     pairs = sorted(wanted[name] for name in expected if name in wanted)
     assert ends == [pytest.approx(pair) for pair in pairs]
-    assert (ax.get_xlabel(), ax.get_title()) == (shown.statistic, "commute")
+    unit = "share of the people" if shown.bins or shown.choices else f"{shown.statistic} (unit of the study)"
+    assert (ax.get_xlabel(), ax.get_title()) == (unit, "commute")
+    legend = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert {"estimate", "95 % interval"} <= set(legend)
+    assert len(legend) == len(set(legend))
 
 
 def test_intervals_that_hold_together_are_dashed_and_what_is_drawn_to_the_whole_is_a_dot(ax: Any) -> None:
@@ -226,9 +284,9 @@ def test_intervals_that_hold_together_are_dashed_and_what_is_drawn_to_the_whole_
     shown.plot(ax)
     assert drawn_ends(ax, "dashed") == [(27, 45)] * 2
     assert len(drawn_ends(ax, "solid")) == 3
-    assert [line.get_xdata()[0] for line in ax.lines if line.get_marker() == "o"] == [31.5, 31.5]
-    assert list(shown.to_dataframe()["drawn_to_whole"].dropna()) == [31.5, 31.5]
-    assert list(shown.to_dataframe()["simultaneous.upper"].dropna()) == [45, 45]
+    assert [list(line.get_xdata()) for line in ax.lines if line.get_marker() == "o"] == [[31.5, 31.5]]
+    assert list(shown.to_dataframe(full=True)["drawn_to_whole"].dropna()) == [31.5, 31.5]
+    assert list(shown.to_dataframe(full=True)["simultaneous.upper"].dropna()) == [45, 45]
     assert "drawn_to_whole" in shown._repr_html_()
 
 
@@ -237,7 +295,7 @@ def test_a_difference_has_a_line_at_zero(ax: Any) -> None:
     found = release(statistic="difference", of="mean", between=between, groups=GROUPS)
     found.plot(ax)
     assert [list(line.get_xdata()) for line in ax.lines if line.get_marker() in ("None", "")][-1] == [0, 0]
-    rows = found.to_dataframe()
+    rows = found.to_dataframe(full=True)
     assert list(rows["statistic"]) == ["difference", "mean", "mean"]
     assert list(rows["between.region"].notna()) == [True, False, False]
 
@@ -316,7 +374,7 @@ def test_shares_by_labels_are_rows_of_the_whole_and_then_of_each_label():
     assert found.groups is not None
     assert found.groups[1].choices == found.choices
     assert found.groups[2].choices is None
-    rows = found.to_dataframe()
+    rows = found.to_dataframe(full=True)
     assert rows["where.region"].fillna("all").tolist() == ["all"] * 2 + ["north"] * 2 + ["south"] * 2 + [
         "east"
     ]
@@ -363,7 +421,7 @@ def test_a_spread_that_noise_hides_is_at_most_its_upper_end() -> None:
     )
     for document, times in cases:
         shown = build(Release, shared | document)
-        assert shown._repr_html_().count("at most 3497") == times, document
+        assert shown._repr_html_().partition("<table>")[2].count("at most 3497") == times, document
     assert rows_of({"statistic": "sd"} | hidden)[0]["estimate"] == 0
 
 
