@@ -1,5 +1,6 @@
 """The documentation as a site: it builds without a warning, and loads nothing from elsewhere."""
 
+import json
 import os
 import re
 import subprocess
@@ -7,14 +8,22 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from docs import generate
+from docs import site as site_hooks
 from tests.support.live import ROOT
 
 LOADED = re.compile(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=[\"']?(https?:)?//", re.IGNORECASE)
 STYLED = re.compile(
     r"<link\b[^>]*\brel=[\"']?(?:stylesheet|preload|preconnect|icon)[^>]*href=[\"']?(https?:)?//"
 )
+
+NAV = re.search(r"^nav:\n.*", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+assert NAV is not None
+KINDS = site_hooks.pages_by_kind(yaml.safe_load(NAV[0])["nav"])
+MOST_WORDS = 25_000
+"""Of tutorials and how-tos."""
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +57,45 @@ def test_nothing_is_loaded_from_elsewhere(site: Path):
         assert not STYLED.search(text), page
     assert LOADED.search('<script src="https://elsewhere.example/x.js">'), "the control is found"
     assert STYLED.search('<link rel="stylesheet" href="//elsewhere.example/x.css">'), "the control is found"
+
+
+def test_every_page_is_there_as_markdown_and_found(site: Path):
+    listed = (site / "llms.txt").read_text(encoding="utf-8")
+    whole = (site / "llms-full.txt").read_text(encoding="utf-8")
+    pages = {str(page.relative_to(site).with_suffix(".md")) for page in site.rglob("*.html")} - {"404.md"}
+    assert {str(page.relative_to(site)) for page in site.rglob("*.md")} == pages
+    for page in pages:
+        assert (site / page).read_text(encoding="utf-8").strip() in whole, page
+    links = re.findall(r"^- \[.+\]\((.+)\): .{8,}\.$", listed, re.MULTILINE)
+    assert sorted(links) == sorted(name for kind in site_hooks.KINDS for name in KINDS[kind])
+    # What the search of the pages looks into, in the browser.
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    found = {
+        entry["location"].partition("#")[0].replace(".html", ".md") or "index.md" for entry in index["docs"]
+    }
+    assert found == pages
+    assert 'data-md-component="search"' in (site / "index.html").read_text(encoding="utf-8")
+
+
+def test_every_page_is_of_one_of_four_kinds():
+    assert list(KINDS) == ["Dither", *site_hooks.KINDS]
+    assert KINDS["Dither"] == ["index.md"]
+    placed = [name for names in KINDS.values() for name in names]
+    assert len(placed) == len(set(placed))
+    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
+    # A decision is listed by the page of all of them, an explanation.
+    pages = {page for page in pages if not re.match(r"decisions/\d", page)}
+    assert set(placed) == pages | set(site_hooks.PAGES)
+    assert {name for names in KINDS.values() for name in names if name.startswith("how-to/")} <= set(
+        KINDS["How to"]
+    )
+
+
+def test_tutorials_and_guides_can_be_read_in_a_day():
+    names = [*KINDS["Tutorials"], *KINDS["How to"]]
+    words = {name: len((ROOT / "docs" / name).read_text(encoding="utf-8").split()) for name in names}
+    assert len(words) > 15
+    assert sum(words.values()) <= MOST_WORDS, words
 
 
 def test_the_plots_of_pages_are_those_of_the_notebooks():
