@@ -40,6 +40,12 @@ DataDir = Annotated[
     ),
 ]
 
+MOMENT: Mapping[str, Any] = {
+    "formats": ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d"],
+    "callback": lambda when: None if when is None else when.replace(tzinfo=UTC),
+}
+"""How an option takes a moment, which is in UTC."""
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
 
 

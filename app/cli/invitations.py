@@ -3,14 +3,14 @@
 import csv
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from dither import Client, Invitation, NewInvitation
 
-from app.cli.common import moment, notes, print_details, print_table, usage_error
+from app.cli.common import MOMENT, moment, notes, print_details, print_table, usage_error
 from app.cli.http import StudyName
 from app.cli.service_commands import asks_service
 
@@ -24,7 +24,7 @@ Name = Annotated[str | None, typer.Option(help="What to call it, for admins.")]
 
 ExpiresAt = Annotated[
     datetime | None,
-    typer.Option(help="From then on it takes no answer; UTC.", formats=["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d"]),
+    typer.Option(help="From then on it takes no answer; UTC.", **MOMENT),
 ]
 
 
@@ -55,10 +55,6 @@ def _show_all(found: Sequence[Invitation]) -> None:
     print_table(rows, columns | {"expires": "expires (UTC)", "state": "state"})
 
 
-def _in_utc(when: datetime | None) -> datetime | None:
-    return None if when is None else when.replace(tzinfo=UTC)
-
-
 @invitations.command("open")
 @asks_service(_show_link)
 def invite_all(
@@ -75,7 +71,7 @@ def invite_all(
     What is promised then holds for each answer: one who opens the link twice can answer twice. A study whose
     number of people is secret has no such link.
     """
-    return client.invite(study, kind="open", limit=limit, name=name, expires_at=_in_utc(expires_at))
+    return client.invite(study, kind="open", limit=limit, name=name, expires_at=expires_at)
 
 
 @invitations.command("single")
@@ -103,9 +99,7 @@ def invite_each(
     if (count is None) == (subjects is None):
         raise usage_error("give --count or --subjects")
     ids = None if subjects is None else _ids(subjects)
-    made = client.invite(
-        study, kind="single", count=count, subjects=ids, name=name, expires_at=_in_utc(expires_at)
-    )
+    made = client.invite(study, kind="single", count=count, subjects=ids, name=name, expires_at=expires_at)
     columns = {"url": made.urls} if ids is None else {"subject": ids, "url": made.urls}
     table = csv.writer(sys.stdout, lineterminator="\n")
     table.writerow(columns)

@@ -1,13 +1,13 @@
 """Commands of an admin or an analyst over HTTP: let everyone read answers."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated
 
 import typer
 from dither import Client, Publication
 
-from app.cli.common import moment, notes, print_details, print_table
+from app.cli.common import MOMENT, moment, notes, print_details, print_table
 from app.cli.http import StudyName
 from app.cli.service_commands import asks_service
 
@@ -23,7 +23,7 @@ Title = Annotated[str, typer.Option(help="What people read above the answers.")]
 
 ExpiresAt = Annotated[
     datetime | None,
-    typer.Option(help="From then on no one can read it; UTC.", formats=["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d"]),
+    typer.Option(help="From then on no one can read it; UTC.", **MOMENT),
 ]
 
 Frames = Annotated[
@@ -53,11 +53,6 @@ def _show_all(found: Sequence[Publication]) -> None:
     print_table(rows, columns)
 
 
-def in_utc(when: datetime | None) -> datetime | None:
-    """A time as an option has it, in UTC."""
-    return None if when is None else when.replace(tzinfo=UTC)
-
-
 @publications.command("create")
 @asks_service(_show_one)
 def publish(
@@ -73,9 +68,7 @@ def publish(
 
     The page needs no login and no script, and has the same as CSV and as JSON, which `dither verify` checks.
     """
-    return client.publish(
-        study, releases, title=title, slug=slug, expires_at=in_utc(expires_at), frames=frames
-    )
+    return client.publish(study, releases, title=title, slug=slug, expires_at=expires_at, frames=frames)
 
 
 @publications.command("list")
@@ -97,9 +90,8 @@ def change_publication(
     frames: Frames = None,
 ) -> Publication:
     """Put something else at the address of a publication. What is not given is no more."""
-    until = in_utc(expires_at)
     return client.publish(
-        study, releases, title=title, slug=slug, replace=True, expires_at=until, frames=frames
+        study, releases, title=title, slug=slug, replace=True, expires_at=expires_at, frames=frames
     )
 
 

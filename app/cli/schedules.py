@@ -8,9 +8,8 @@ import typer
 from dither import Client, Schedule
 
 from app.cli.ask import OPTIONS, asks
-from app.cli.common import moment, notes, print_details, print_table
+from app.cli.common import MOMENT, moment, notes, print_details, print_table
 from app.cli.http import StudyName, number
-from app.cli.publications import in_utc
 from app.cli.service_commands import asks_service
 from app.core.schedule import Every
 
@@ -67,9 +66,7 @@ def create_schedule(
     ] = None,
     starts_at: Annotated[
         datetime | None,
-        typer.Option(
-            help="The first time, UTC; now if not given.", formats=["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d"]
-        ),
+        typer.Option(help="The first time, UTC; now if not given.", **MOMENT),
     ] = None,
 ) -> Schedule:
     """Have a question asked by itself, within a quota of its own. A refused one charges no one."""
@@ -80,7 +77,7 @@ def create_schedule(
         quota=number(quota, "--quota"),
         newcomers=newcomers,
         until=None if until is None else number(until, "--until"),
-        starts_at=in_utc(starts_at),
+        starts_at=starts_at,
     )
 
 

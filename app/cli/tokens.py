@@ -1,13 +1,22 @@
 """Commands of an admin: bearer tokens, over HTTP; and a way back in, straight in the database."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated
 
 import typer
 from dither import Client, NewToken, ProblemError, Token, TokenUsage
 
-from app.cli.common import DataDir, in_database, load_settings, moment, notes, print_table, usage_error
+from app.cli.common import (
+    MOMENT,
+    DataDir,
+    in_database,
+    load_settings,
+    moment,
+    notes,
+    print_table,
+    usage_error,
+)
 from app.cli.http import number
 from app.cli.service_commands import asks_service
 from app.core.principal import Role
@@ -59,7 +68,7 @@ def create_token(
     ] = None,
     expires_at: Annotated[
         datetime | None,
-        typer.Option(help="From then on it is refused; UTC.", formats=["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d"]),
+        typer.Option(help="From then on it is refused; UTC.", **MOMENT),
     ] = None,
 ) -> NewToken:
     """Make a token and print it: TOKEN=$(dither token create app --role analyse).
@@ -71,7 +80,7 @@ def create_token(
         role=role.value,
         studies=study or None,
         subject=subject,
-        expires_at=None if expires_at is None else expires_at.replace(tzinfo=UTC),
+        expires_at=expires_at,
     )
     for slug in study or ():
         if not _is_there(client, slug):

@@ -15,6 +15,22 @@ from app.core.study import Relation, StudyState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What people look for in a list.
+
+    Attributes:
+        search: Part of what an entry says of itself; empty for all.
+        state, series: This one only unless None.
+        sort: Name of the order, as the list has it; empty for its own.
+    """
+
+    search: str = ""
+    state: str | None = None
+    series: str | None = None
+    sort: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Balance:
     """A lifetime budget in one currency, in its unit.
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from uuid import UUID
 
 from app.core.errors import InvalidRequest
+from app.core.records import Wanted
 from app.dashboard.requests import PageRequest
 from app.web.validation_messages import InvalidValue
 
@@ -28,6 +29,20 @@ def chosen(request: PageRequest, name: str, options: Iterable[str]) -> str | Non
     if text is not None and text not in known:
         raise InvalidRequest.field(name, f"must be one of {', '.join(known)}")
     return text
+
+
+def wanted(request: PageRequest, states: Iterable[str], sorts: Iterable[str]) -> Wanted:
+    """What the address says that is looked for in a list.
+
+    Raises:
+        InvalidRequest: a state or an order that the list does not have.
+    """
+    return Wanted(
+        search=request.query_params.get("search") or "",
+        state=chosen(request, "state", states),
+        series=request.query_params.get("series") or None,
+        sort=chosen(request, "sort", sorts) or "",
+    )
 
 
 def key(request: PageRequest) -> UUID:

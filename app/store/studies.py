@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from app.core.records import Wanted
 from app.core.study import Study, StudyDefinition, StudyLine, StudyState
 from app.store.cohorts import LOCK_EXCLUSIVE
 from app.store.contributions import ENROL_LOCK, EPOCH_LOCK
@@ -96,37 +97,19 @@ async def page_studies(
 
 
 async def list_studies(
-    connection: Connection,
-    *,
-    slugs: frozenset[str] | None,
-    search: str,
-    state: str | None,
-    series: str | None,
-    sort: str,
-    behind: str | None,
-    limit: int,
+    connection: Connection, wanted: Wanted, *, slugs: frozenset[str] | None, behind: str | None, limit: int
 ) -> list[StudyLine]:
     """Studies as people look for them.
 
     Args:
         connection: In a transaction.
+        wanted: By part of the slug or the title; sorted by `title`, or newest first by `created`, `closed` or
+            `released`, by slug otherwise.
         slugs: These only unless None.
-        search: Part of the slug or the title.
-        state, series: This one only unless None.
-        sort: `title`; or newest first, `created`, `closed` or `released`; by slug otherwise.
         behind: Only what comes after this slug in that order, unless None.
         limit: Most of them.
     """
-    return await LIST.all(
-        connection,
-        slugs=slugs,
-        search=search,
-        state=state,
-        series=series,
-        sort=sort,
-        behind=behind,
-        limit=limit,
-    )
+    return await LIST.all(connection, wanted, slugs=slugs, behind=behind, limit=limit)
 
 
 async def edit_study(

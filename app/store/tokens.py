@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 
 from app.core.principal import Role
 from app.core.quota import Quota
+from app.core.records import Wanted
 from app.store.database import Database
 from app.store.sql import Connection, Sql
 
@@ -215,29 +216,19 @@ async def page_tokens(connection: Connection, *, after: UUID, limit: int) -> lis
 
 
 async def list_tokens(
-    connection: Connection,
-    *,
-    now: datetime,
-    search: str,
-    state: str | None,
-    sort: str,
-    behind: UUID | None,
-    limit: int,
+    connection: Connection, wanted: Wanted, *, now: datetime, behind: UUID | None, limit: int
 ) -> list[TokenLine]:
     """Tokens as people look for them.
 
     Args:
         connection: In a transaction.
+        wanted: By part of the name, the role, the owner or a slug; sorted by `name`, `owner`, or `used` for
+            those used last, newest first otherwise.
         now: Tells what has expired.
-        search: Part of the name, the role, the owner or a slug.
-        state: This one only unless None.
-        sort: `name`, `owner`, or `used` for those used last; newest first otherwise.
         behind: Only what comes after this token in that order, unless None.
         limit: Most of them.
     """
-    return await LIST.all(
-        connection, now=now, search=search, state=state, sort=sort, behind=behind, limit=limit
-    )
+    return await LIST.all(connection, wanted, now=now, behind=behind, limit=limit)
 
 
 async def revoke_token(connection: Connection, token_id: UUID, at: datetime) -> bool:

@@ -74,10 +74,7 @@ async def list_studies(request: PageRequest) -> Response:
         ROWS,
         forms.cursor(request, is_slug),
         request.principal,
-        search=filters.get("search", ""),
-        state=forms.chosen(request, "state", StudyState),
-        series=filters.get("series"),
-        sort=forms.chosen(request, "sort", SORTS) or "",
+        forms.wanted(request, StudyState, SORTS),
     )
     found = Page(items=[line.study for line in lines.items], next_cursor=lines.next_cursor)
     figures = await following(documents_out.with_figures(services, found)) if request.is_admin else None

@@ -91,13 +91,8 @@ async def show(
     """All tokens, without their secrets; with that of one that was just made, or why a form was refused."""
     services = request.api.services
     filters = forms.given(request.query_params, "search", "state", "sort")
-    page = await services.tokens.listing(
-        ROWS,
-        forms.cursor(request, is_uuid),
-        search=filters.get("search", ""),
-        state=forms.chosen(request, "state", STATES),
-        sort=forms.chosen(request, "sort", SORTS) or "",
-    )
+    wanted = forms.wanted(request, STATES, SORTS)
+    page = await services.tokens.listing(ROWS, forms.cursor(request, is_uuid), wanted)
     return render(
         request,
         "tokens.html",

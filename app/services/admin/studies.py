@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from app.core.clock import Clock
 from app.core.errors import NotFound, StudyExists
 from app.core.principal import Principal
-from app.core.records import CohortLine
+from app.core.records import CohortLine, Wanted
 from app.core.study import Study, StudyDefinition, StudyLine, StudyState
 from app.core.webhook import EventType
 from app.services.admin.ending import Ended, end
@@ -80,30 +80,13 @@ class Studies:
         return page_of(items, limit, lambda study: study.definition.slug)
 
     async def listing(
-        self,
-        limit: int,
-        cursor: str | None,
-        principal: Principal,
-        *,
-        search: str,
-        state: str | None,
-        series: str | None,
-        sort: str,
+        self, limit: int, cursor: str | None, principal: Principal, wanted: Wanted
     ) -> Page[StudyLine]:
         """The studies that a token may see as people look for them (`app.store.studies.list_studies`)."""
         behind = decode_cursor(cursor, str, None)
         items = await self._database.run_tx(
             "study.list",
-            lambda c: store.list_studies(
-                c,
-                slugs=principal.studies,
-                search=search,
-                state=state,
-                series=series,
-                sort=sort,
-                behind=behind,
-                limit=limit + 1,
-            ),
+            lambda c: store.list_studies(c, wanted, slugs=principal.studies, behind=behind, limit=limit + 1),
         )
         return page_of(items, limit, lambda line: line.study.definition.slug, behind=behind)
 

@@ -12,6 +12,7 @@ from app.core.clock import Clock
 from app.core.errors import Conflict, FieldError, InvalidRequest, NotFound, Unauthenticated, Unavailable
 from app.core.principal import Principal, Role
 from app.core.quota import Quota
+from app.core.records import Wanted
 from app.services.grouping import Grouper
 from app.services.paging import Page, decode_cursor, page_of
 from app.store import journal, logins, quotas
@@ -205,16 +206,12 @@ class Tokens:
         )
         return page_of(items, limit, lambda record: str(record.id))
 
-    async def listing(
-        self, limit: int, cursor: str | None, *, search: str, state: str | None, sort: str
-    ) -> Page[TokenLine]:
+    async def listing(self, limit: int, cursor: str | None, wanted: Wanted) -> Page[TokenLine]:
         """Tokens as people look for them (`app.store.tokens.list_tokens`)."""
         behind, now = decode_cursor(cursor, UUID, None), self._clock.now()
         items = await self._database.run_tx(
             "token.list",
-            lambda c: store.list_tokens(
-                c, now=now, search=search, state=state, sort=sort, behind=behind, limit=limit + 1
-            ),
+            lambda c: store.list_tokens(c, wanted, now=now, behind=behind, limit=limit + 1),
         )
         return page_of(items, limit, lambda line: str(line.token.id), behind=behind)
 
