@@ -15,6 +15,7 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.piece import Piece
 from app.services.statistics.by_label import plan_by
+from app.services.statistics.kept_ends import taken_out
 from app.services.statistics.piece_noise import LaplaceNoise
 from app.services.statistics.questions import Ask, resolve
 from app.services.statistics.reading import Reading
@@ -59,7 +60,8 @@ def _answer(ask: Ask) -> tuple[float, float, float]:
     step = (plan_by if resolved.by else plan_step)(ASKED, cohorts, resolved, question, [], None)
     assert step is not None
     found, _ = take(replace(step, noise=Silent()), cohorts)
-    body = json.dumps({**asdict(found), **found.details}).encode()
+    published, _ = taken_out({**asdict(found), **found.details})
+    body = json.dumps(published).encode()
     shown = json.loads(read_off(body, reading, ASKED))
     return shown["estimate"], shown["interval"]["lower"], shown["interval"]["upper"]
 

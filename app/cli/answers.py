@@ -218,7 +218,7 @@ def interval_text(interval: Interval | None) -> str | None:
     """An interval in words; None for none."""
     if interval is None:
         return None
-    return f"{interval.lower:.6g} to {interval.upper:.6g} ({interval.level:.0%} interval)"
+    return f"{interval.lower:.6g} to {interval.upper:.6g} ({100 * interval.level:g}% interval)"
 
 
 def _label(one: LabelAnswer, found: Release) -> dict[str, object]:

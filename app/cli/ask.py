@@ -43,7 +43,7 @@ Parameters = Annotated[
         help="A parameter of the estimator; may be repeated. variance=estimated, worst_case or a number; "
         "shrinkage=noise, minimax or none; noise=best, laplace or gaussian; group_variance and "
         "group_cap=TRUST:NUMBER or TRUST@EPSILON:NUMBER, with commas between; coalition=SHARE; in "
-        "add_remove_one studies level=floor or an epsilon, and moments=1 or 2.",
+        "add_remove_one studies hourglass_level=floor or an epsilon, and moments=1 or 2.",
     ),
 ]
 

@@ -30,6 +30,7 @@ class Kind(Enum):
     PART = auto()
     SIZE = auto()
     HALF_WIDTH = auto()
+    LEVEL = auto()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +128,15 @@ FIELDS: Mapping[str, Field] = {
         metavar="NAME",
         example="region",
     ),
+    "level": Field(
+        kind=Kind.LEVEL,
+        help="At which level intervals are read: 0.8, 0.9, 0.95 or 0.99; 0.95 if not given.",
+        more="It costs nothing, and is no part of the question: the same answer is read. An answer that was "
+        "made before answers kept the ends of their intervals at other levels is refused.",
+        metavar="LEVEL",
+        label="Level of intervals",
+        example="0.99",
+    ),
     "simultaneous": Field(
         kind=Kind.FLAG,
         help="With labels: beside the interval of each label one that holds together with those of all other "
@@ -222,7 +232,7 @@ ALLOW_WORSE = Field(
 )
 """How an answer is made: these are no part of a question."""
 
-_OF_ALL = ("share", "epsilon", "expected_size", "least_epsilon", "tilt", "where", "by", "measure")
+_OF_ALL = ("share", "epsilon", "expected_size", "least_epsilon", "tilt", "where", "by", "measure", "level")
 _OF_MEAN = ("estimator", *_OF_ALL)
 _OF_PAIR = tuple(name for name in _OF_ALL if name != "measure")
 
@@ -260,7 +270,18 @@ STATISTICS: Mapping[str, Statistic] = {
     ),
     "sum": Statistic(
         summary=f"Show the sum of the values. {_READ_OFF}",
-        fields=("estimator", "share", "until", "epsilon", "tilt", "where", "by", "measure", "simultaneous"),
+        fields=(
+            "estimator",
+            "share",
+            "until",
+            "epsilon",
+            "tilt",
+            "where",
+            "by",
+            "measure",
+            "simultaneous",
+            "level",
+        ),
     ),
     "variance": Statistic(summary=f"Show the variance of the values. {_READ_OFF}", fields=_OF_MEAN),
     "sd": Statistic(summary=f"Show the standard deviation of the values. {_READ_OFF}", fields=_OF_MEAN),
@@ -300,7 +321,7 @@ STATISTICS: Mapping[str, Statistic] = {
     ),
     "count": Statistic(
         summary="Show how many people there are: free where it is public, with noise where it is secret.",
-        fields=("share", "until", "epsilon", "expected_size", "least_epsilon", "where", "by"),
+        fields=("share", "until", "epsilon", "expected_size", "least_epsilon", "where", "by", "level"),
     ),
     "covariance": Statistic(
         summary="Show how two numbers of people go together. The first to ask spends; asking again is free.",

@@ -111,6 +111,7 @@ class Draft:
         estimator, estimator_version: What answered.
         noise: JSON of the noise, to recompute the cost.
         body: The answer, byte for byte.
+        kept_ends: Those of its intervals at other levels, which are kept beside it; None: it has none.
         facts: What the body says, for lists.
         charges: In the order of the cohorts' ids.
         used: Every cohort whose sums are in the answer.
@@ -136,6 +137,7 @@ class Draft:
     taken: Taken | None = None
     apart: Piece | None = None
     newest: int | None = None
+    kept_ends: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

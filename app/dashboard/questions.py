@@ -51,7 +51,7 @@ def _always(_: StudyDefinition) -> bool:
 
 
 def _never(_: StudyDefinition) -> bool:
-    """Of what a line takes: both lines are on the page of the correlation."""
+    """Of what a line takes: both lines are on the page of the correlation; and of how answers are read."""
     return False
 
 
@@ -99,6 +99,7 @@ _ONLY: Mapping[str, Callable[[StudyDefinition], bool]] = {
     "standardize": _of_numbers_with_labels,
     "simultaneous": _of_numbers_with_labels,
     "of": _never,
+    "level": _never,
     ON: _never,
 }
 """Where a field has no meaning for some studies: for which it has one."""
@@ -196,7 +197,7 @@ def fields_of(study: Study, names: Collection[str] = QUESTION) -> Sequence[FormF
     """The fields that have a meaning for a study, the main ones first."""
     definition = study.definition
     own = {
-        parameter.name
+        parameter.wire
         for estimator in registry.applicable(definition.relation, definition.noise)
         for parameter in estimator.parameters
     }

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.grid import GRID_SIZE, Grid
+from app.estimators import confidence
+from app.estimators.anytime import Steps
 from app.estimators.expected import WORST_VARIANCE as WORST_VARIANCE
 from app.estimators.interface import Conclusion, Coverage, Interval
-from app.estimators.quantiles import LEVEL, ErrorLaw, error_law, laplace_variance
+from app.estimators.quantiles import ErrorLaw, error_law, laplace_variance
 from app.estimators.together import ErrorBound, KnownError
 
 HALF_STEP = 1 / (2 * GRID_SIZE)
@@ -60,7 +62,9 @@ def interval(
         lower, upper = max(float(center) - margin, 0.0), min(float(center) + margin, 1.0)
     if holding is not None:
         lower, upper = min(lower, holding), max(upper, holding)
-    return Interval(level=LEVEL, lower=grid.to_unit(lower), upper=grid.to_unit(upper), coverage=coverage)
+    return Interval(
+        level=confidence.level(), lower=grid.to_unit(lower), upper=grid.to_unit(upper), coverage=coverage
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,15 +72,15 @@ class Anytime:
     """What an interval is made of that holds at all steps of a question, see `app.estimators.anytime`.
 
     Attributes:
-        noise: What noise that is lowered is off by at most [range widths].
+        steps: How the noise that is lowered was drawn.
+        noises: What the scale or the standard deviation of each of these sums comes to [range widths].
         laplaces, normal: All other noise, see `PredictedErrors`.
-        risk: That this, and people who weigh differently, are off by more than their part of the interval.
     """
 
-    noise: float
+    steps: Steps
+    noises: tuple[float, ...]
     laplaces: tuple[tuple[float, int], ...]
     normal: float
-    risk: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,8 +142,8 @@ class PredictedErrors:
         one, rest = self.anytime, self.kept
         if not self.exact:
             law = error_law(normal_variance=self.dataset_variance + one.normal, laplaces=one.laplaces)
-            rest += law.quantile(1 - one.risk) + self.dataset_step + self.bias
-        return max(margin, one.noise + rest)
+            rest += law.quantile(1 - one.steps.risk) + self.dataset_step + self.bias
+        return max(margin, one.steps.always(one.noises) + rest)
 
     def anytime_width(self) -> float:
         """Width of the interval that holds at all steps, at most that of the range [data's unit]."""
@@ -154,19 +158,19 @@ class PredictedErrors:
         position: Fraction,
         details: Mapping[str, object] | None = None,
         *,
-        population_level: float = LEVEL,
+        risk: float = 0.0,
     ) -> Conclusion:
         """The conclusion from the weighted mean before clipping, 0 and 1 being the ends of the range.
 
-        The population interval is stated at `LEVEL` and made for `population_level`: the difference is the
-        risk that the bound on the variance is too low. Shrinking is undone for the intervals, which it could
+        The population interval is made for a higher level than it is stated at: the difference is the `risk`
+        that the bound on the variance is too low. Shrinking is undone for the intervals, which it could
         only bias; they are extended to the estimate where they do not hold it.
         """
         dataset, coverage = self.dataset_margin(), _EXACT if self.exact else _WORST_CASE
         if self.exact and not self.noise_variance:
             coverage = _AT_LEAST
         law = self.law(self.population_variance)
-        population = law.quantile(population_level) + self.population_step + self.bias + self.kept
+        population = law.quantile(confidence.level() + risk) + self.population_step + self.bias + self.kept
         estimate = clip(position)
         facts = dict(details or {})
         if self.shrinkage < 1:
@@ -188,7 +192,7 @@ class PredictedErrors:
                 holding=estimate,
             ),
             details=facts,
-            error=self._known(position, population_level - LEVEL),
+            error=self._known(position, risk),
         )
 
     def dataset_bound(self) -> ErrorBound:

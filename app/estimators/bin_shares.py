@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from app.estimators import confidence
 from app.estimators.interface import Coverage, Interval
-from app.estimators.quantiles import LEVEL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ def shares_of(
     for place, estimate in enumerate(estimates.tolist()):
         intervals = [
             Interval(
-                level=LEVEL,
+                level=confidence.level(),
                 lower=max(0.0, min(float(lower[place]), estimate)),
                 upper=min(1.0, max(float(upper[place]), estimate)),
                 coverage=coverage,

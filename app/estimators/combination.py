@@ -135,7 +135,7 @@ def combination_plan(sums: Sums, linear: Linear, question: Question) -> Plan:
         expected_variance=linear.expected_variance,
         shrinkage=linear.shrinkage,
         absent=sums.absent,
-        always=None if sums.steps is None else (sums.steps.always(each_noise), sums.steps.risk),
+        always=None if sums.steps is None else (sums.steps, each_noise),
     )
     central = float(np.dot(sizes, person))
     if plan.conclude_within is None or central <= 0:

@@ -56,6 +56,7 @@ from fractions import Fraction
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass, Noise, NoNoise
+from app.estimators.every_level import at_every_level
 from app.estimators.hourglass import HourglassPivot
 from app.estimators.interface import Conclusion, Plan, Question
 from app.estimators.moments_secret import three_sums_pivot
@@ -217,6 +218,6 @@ def combined_ratio(question: Question, sums: Sequence[RatioSums]) -> tuple[Plan,
         predicted_error=predicted_error(question, reader, most),
         conclude=reader.conclude,
     )
-    found = reader.conclude(values)
+    found = at_every_level(lambda: reader.conclude(values))
     weights = [precision / whole for precision in precisions]
     return plan, replace(found, details={**found.details, "weights": weights})

@@ -33,8 +33,9 @@ from app.accounting.pair_prices import pair_cost
 from app.accounting.price import Cost
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
+from app.estimators import confidence
 from app.estimators.interface import Coverage, Interval
-from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
+from app.estimators.quantiles import ErrorLaw, error_law
 from app.estimators.weighing import Weighing, weigh_labels
 
 MIDDLE = GRID_SIZE // 2
@@ -250,7 +251,7 @@ class CovarianceReader(PublicPair):
         def interval(squares: float, step: float, coverage: Coverage) -> Interval:
             margin = self._margin(first, second, squares, step)
             return Interval(
-                level=LEVEL,
+                level=confidence.level(),
                 lower=self.unit * max(shown - margin, -LARGEST),
                 upper=self.unit * min(shown + margin, LARGEST),
                 coverage=coverage,
@@ -271,7 +272,7 @@ class CovarianceReader(PublicPair):
 
     def _margin(self, first: float, second: float, squares: float, step: float) -> float:
         """What the estimate is off by at most, at the level, given both means [range width squared]."""
-        risk, beside = 1 - LEVEL, step + self.weighing.bias
+        risk, beside = confidence.risk(), step + self.weighing.bias
         of_mean = self.of_mean(squares, step, risk * _OF_MEAN)
         near = [min(0.5, abs(mean) + of_mean) for mean in (first, second)]
         reach = [0.5 + one for one in near]

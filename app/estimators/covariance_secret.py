@@ -40,19 +40,19 @@ from app.accounting.price import Cost
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency
+from app.estimators import confidence
 from app.estimators.covariance import LARGEST, MIDDLE, PairReader
 from app.estimators.interface import Coverage, Interval
 from app.estimators.pivot import (
-    MASS_RISK,
     NORMAL,
     LinearPivot,
     PivotReader,
     hull,
+    mass_risk,
     most_spread,
     noise_law,
     ratio,
 )
-from app.estimators.quantiles import LEVEL
 from app.estimators.weighing import Weighing
 
 MEAN_RISK = 0.2
@@ -151,11 +151,11 @@ class SecretCovarianceReader(PairReader):
 
         def interval(of_mean: OfMean, scale: float, step: float, coverage: Coverage) -> dict[str, object]:
             box = [
-                of_mean(one / unit, other / unit, float(center), (1 - LEVEL) * MEAN_RISK)
+                of_mean(one / unit, other / unit, float(center), confidence.risk() * MEAN_RISK)
                 for (one, other), center in zip(pairs, means, strict=True)
             ]
             lower, upper = (self.unit * end for end in self._hull(sums, shown, box, scale, step))
-            return asdict(Interval(level=LEVEL, lower=lower, upper=upper, coverage=coverage))
+            return asdict(Interval(level=confidence.level(), lower=lower, upper=upper, coverage=coverage))
 
         return {
             "estimate": self.unit * shown,
@@ -226,7 +226,7 @@ class SecretCovarianceReader(PairReader):
             off = max(least - covariance * mass, covariance * mass - most, 0.0)
             return law.tail(off - 2 * reach[0] * reach[1] * step)
 
-        risk = (1 - LEVEL) * (1 - 2 * MEAN_RISK) - MASS_RISK
+        risk = confidence.risk() * (1 - 2 * MEAN_RISK) - mass_risk()
         lower, upper = map(at, hull(tail, risk, (estimate / LARGEST + 1) / 2))
         # Products were rounded down, by less than a step.
         return max(min(lower, estimate), -LARGEST), min(max(upper, estimate) + 1 / GRID_SIZE, LARGEST)

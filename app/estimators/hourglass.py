@@ -22,7 +22,7 @@ FLOOR = "floor"
 
 
 def parse_level(text: str) -> object:
-    """The parameter `level`: an epsilon, or floor.
+    """The parameter: an epsilon, or floor.
 
     Raises:
         ValueError: anything else, or an epsilon below one micro.
@@ -40,6 +40,7 @@ def parse_level(text: str) -> object:
 
 LEVEL_PARAMETER = Parameter(
     name="level",
+    asked="hourglass_level",
     parse=parse_level,
     default=FLOOR,
     description="Epsilon that all people pay who offer that much; others do not take part. Default: floor, "
@@ -114,7 +115,7 @@ class Hourglass:
 
         Args:
             groups: The groups; their sizes are not looked at.
-            question: What is asked; parameter level.
+            question: What is asked; parameter `LEVEL_PARAMETER`.
 
         Returns:
             The plan. predicted_error is that of `app.estimators.transformed`, with n = expected_size people

@@ -12,7 +12,7 @@ micro-epsilon, and add DiscreteLaplace(scale = UNIT_SCALE). Then a person of gro
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 from app.core.cohort import Group
 from app.core.epsilon import MICRO
@@ -53,7 +53,8 @@ class Parameter:
     """One optional parameter of an estimator, as it appears in a query string.
 
     Attributes:
-        name: Name in the query string.
+        name: In digests of questions, and in answers.
+        asked: Name in the query string, where that is another one.
         parse: Text to a JSON-able value; raises ValueError with the reason where it is refused.
         default: Value when it is not given.
         description: One line for the documentation.
@@ -63,6 +64,12 @@ class Parameter:
     parse: Callable[[str], object]
     default: object
     description: str
+    asked: str = ""
+
+    @property
+    def wire(self) -> str:
+        """Name in the query string."""
+        return self.asked or self.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +211,10 @@ class Interval:
     upper: float
     coverage: Coverage
 
+    def moved(self, to: Callable[[float], float]) -> Self:
+        """The interval between what both ends become."""
+        return replace(self, lower=to(self.lower), upper=to(self.upper))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistic:
@@ -227,15 +238,11 @@ class Statistic:
         estimate, error = math.sqrt(self.estimate), math.sqrt(self.standard_error)
         if estimate > error / 2:
             error = self.standard_error / (2 * estimate)
-        intervals = [
-            replace(one, lower=math.sqrt(one.lower), upper=math.sqrt(one.upper))
-            for one in (self.interval, self.population_interval)
-        ]
         return Statistic(
             estimate=estimate,
             standard_error=error,
-            interval=intervals[0],
-            population_interval=intervals[1],
+            interval=self.interval.moved(math.sqrt),
+            population_interval=self.population_interval.moved(math.sqrt),
         )
 
 
@@ -337,7 +344,7 @@ class Plan:
         anytime_width: Predicts the width of the interval that holds at all steps of the question [data's
             unit]; None of an answer without steps.
         conclude_within: Does so given an upper bound on the variance of the population [range width squared]
-            and the level of a population interval that relies on it. None where that would tell nothing.
+            and the risk that it is too low. None where that would tell nothing.
         linear: What answers it by parts, see `app.estimators.combination`; None where it is asked as one.
         by_parts: Whether it reads noisy sums, and sums of squares, that were made before it.
         weighs: The most and the least that a person can weigh in two noisy sums whose ratio answers it, see

@@ -31,8 +31,6 @@ from app.core.cohort import Groups
 from app.core.errors import InternalFault
 from app.core.noise import NoNoise, repeated
 from app.estimators.interface import Conclusion, Plan, Question, SparseQuery, made
-from app.estimators.quantiles import LEVEL
-from app.estimators.together import together
 from app.estimators.transformed import Transformed, mean_reader, reader
 
 
@@ -69,7 +67,7 @@ def labels_plan(
         for query in plan.queries
     ]
     each, whole = len(queries) // count, whole_plan(question, count)
-    joint = {number: mean_reader(question, together(LEVEL, number)) for number in sorted({2, count})}
+    joint = {number: mean_reader(question, number) for number in sorted({2, count})}
 
     def conclude(values: Sequence[int]) -> Conclusion:
         parts = [values[first : first + each] for first in range(0, len(values), each)]

@@ -52,10 +52,11 @@ from app.estimators.accuracy import (
     noise_shrinkage,
     worst_square_error,
 )
+from app.estimators.anytime import Steps
 from app.estimators.deviations import Deviations
 from app.estimators.interface import Conclusion, Linear, Plan, Query, Question, SparseQuery
 from app.estimators.output_view import output_guarantee
-from app.estimators.quantiles import LEVEL, laplace_variance
+from app.estimators.quantiles import laplace_variance
 from app.estimators.reports import farthest, noise_of, noise_variance
 
 Shrinkage = Callable[[float, float, float], float]
@@ -209,7 +210,7 @@ def combine(
     expected_variance: float | NDArray[np.float64] | None = None,
     shrinkage: float | Shrinkage | None = 1.0,
     absent: NDArray[np.bool_] | None = None,
-    always: tuple[float, float] | None = None,
+    always: tuple[Steps, Sequence[float]] | None = None,
 ) -> Plan:
     """The plan of any linear estimator, from the weight of a single person of each group.
 
@@ -225,8 +226,8 @@ def combine(
         variance, expected_variance, shrinkage: See `linear_plan`.
         absent: Groups of people who have left since their values were summed, shape (G,): they weigh, and
             are not among those whose mean the dataset has.
-        always: What noise in `read` is off by at most at all steps of the question, and the risk that all
-            else is off by more than it should, see `app.estimators.anytime`; None of an answer without steps.
+        always: How the noise in `read` was drawn step by step, and what each sum's comes to there, see
+            `app.estimators.anytime`; None of an answer without steps.
 
     Returns:
         The plan.
@@ -285,15 +286,15 @@ def combine(
         anytime=None
         if always is None
         else Anytime(
-            noise=always[0],
-            risk=always[1],
+            steps=always[0],
+            noises=tuple(always[1]),
             laplaces=tuple(parts[len(laplaces) :]),
             normal=normal - curator,
         ),
     )
 
     # After the draw: the position from noisy sums and reports, the guarantee, the interval.
-    def conclude(values: Sequence[int], most: float = WORST_VARIANCE, level: float = LEVEL) -> Conclusion:
+    def conclude(values: Sequence[int], most: float = WORST_VARIANCE, risk: float = 0.0) -> Conclusion:
         position = read(values)
         if reports is not None:
             position += report_position(groups, reports)
@@ -308,7 +309,7 @@ def combine(
                 reports=np.zeros(len(groups)) if reports is None else reports,
             )
         known = replace(errors, population_variance=float(np.sum(np.minimum(variance, most) * squares)))
-        return known.conclude(position, facts, population_level=level)
+        return known.conclude(position, facts, risk=risk)
 
     # One liar moves the answer by the weight of one report times how far it can lie.
     one_report = None

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from app.core.cohort import Group, Groups
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise
+from app.estimators import confidence
 from app.estimators.accuracy import HALF_STEP, WORST_VARIANCE
 from app.estimators.deviations import Deviations
 from app.estimators.expected import ExpectedValues, missed
@@ -49,7 +50,7 @@ from app.estimators.interface import (
     Statistic,
 )
 from app.estimators.linear import sizes_of
-from app.estimators.quantiles import LEVEL, error_law, laplace_variance
+from app.estimators.quantiles import error_law, laplace_variance
 
 MEAN_RISK = 0.2
 """Part of an interval's risk for the error of the mean in it; the rest is for the mean square."""
@@ -96,7 +97,7 @@ def spread(
     def interval(ends: tuple[float, float], coverage: Coverage) -> Interval:
         lower, upper = ends
         return Interval(
-            level=LEVEL,
+            level=confidence.level(),
             lower=unit * min(lower, estimate),
             upper=unit * max(upper, estimate),
             coverage=coverage,
@@ -159,7 +160,7 @@ def with_second_moment(plan: Plan, groups: Sequence[Group], question: Question) 
 
     return with_both(
         replace(plan, queries=(*plan.queries, squares), noise=noise),
-        lambda values, variance, level: conclude(values[:1], variance, level),
+        lambda values, variance, risk: conclude(values[:1], variance, risk),
         groups,
         question,
         person=np.array([weight / mass for weight in weights]),
@@ -201,9 +202,9 @@ def with_both(
 
     def concluded(values: Sequence[int]) -> Conclusion:
         mean, square = moments(values)
-        risk = (1 - LEVEL) * POPULATION_RISK / question.together
+        risk = confidence.risk() * POPULATION_RISK / question.together
         bound = found().upper_bound(mean, square, risk)
-        conclusion = conclude(values, bound, LEVEL + risk)
+        conclusion = conclude(values, bound, risk)
         return replace(conclusion, variance=found().statistic(mean, square, question.grid))
 
     return replace(plan, conclude=concluded, spread=lambda: found().planned(question.grid, question.expected))
@@ -277,7 +278,7 @@ class _Moments:
         moved = min(max(raw, 0.0), WORST_VARIANCE)
 
         def ends(about: _About) -> tuple[float, float]:
-            risk = 1 - LEVEL
+            risk = confidence.risk()
             upper = self._upper(mean, moved, about, risk * (1 - MEAN_RISK), risk * MEAN_RISK)
             below, _ = self._errors(mean, upper, about, risk * (1 - MEAN_RISK), risk * MEAN_RISK)
             return min(max(moved - below - _kept(upper), 0.0), estimate), max(upper, estimate)
@@ -306,7 +307,7 @@ class _Moments:
             grid: The study's.
             expected: What values are expected to be like.
         """
-        unit, risk = float(grid.width) ** 2, 1 - LEVEL
+        unit, risk = float(grid.width) ** 2, confidence.risk()
         distance = abs(expected.place - 0.5)
         reach = (0.5 + distance) ** 2
         of_square, of_mean = self._errors(

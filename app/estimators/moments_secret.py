@@ -21,21 +21,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from app.core.grid import GRID_SIZE, Grid
+from app.estimators import confidence
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.calibration import GAUSSIAN_UNIT
 from app.estimators.interface import UNIT_SCALE, Conclusion, Query, Statistic
 from app.estimators.moments import spread
 from app.estimators.pivot import (
-    MASS_RISK,
     NORMAL,
     LinearPivot,
     PivotReader,
     hull,
+    mass_risk,
     most_spread,
     noise_law,
     ratio,
 )
-from app.estimators.quantiles import LEVEL
 
 MOMENT_SCALE = 4 * UNIT_SCALE
 """Laplace scale at which four times a weight of W costs W micro-epsilon."""
@@ -84,8 +84,7 @@ class MomentReader:
         grid: The study's grid.
         cap, floor: The most and the least that any person's weight can be [epsilon, or mu].
         pivot: What noise is in the sums.
-        level: Of intervals for the mean.
-        tilt: See `PivotReader`.
+        labels, tilt: See `PivotReader`.
     """
 
     __slots__ = ("mean", "pivot")
@@ -97,11 +96,11 @@ class MomentReader:
         cap: float,
         floor: float,
         pivot: LinearPivot,
-        level: float = LEVEL,
+        labels: int = 1,
         tilt: float = 0.0,
     ) -> None:
         self.pivot = pivot
-        self.mean = PivotReader(grid=grid, cap=cap, floor=floor, pivot=pivot, level=level, tilt=tilt)
+        self.mean = PivotReader(grid=grid, cap=cap, floor=floor, pivot=pivot, labels=labels, tilt=tilt)
 
     def of_mean(self, values: Sequence[int]) -> Conclusion:
         """The same without a variance."""
@@ -129,7 +128,7 @@ class MomentReader:
         mean, cap = self.mean, self.mean.cap
         first, second = sums[0] + sums[1] / 2, sums[2] + sums[1] / 2
         center = float(ratio(round(first * GRID_SIZE), round(second * GRID_SIZE)))
-        bound, risk = mean.mass_bound(first, second), (1 - LEVEL) * MEAN_RISK
+        bound, risk = mean.mass_bound(first, second), confidence.risk() * MEAN_RISK
         # Squares about a mean lie in [0, R^2], so weights move their sum by at most R^2 times this.
         moved = mean.bias * bound
         dataset = self._hull(
@@ -185,5 +184,5 @@ class MomentReader:
             law = noise_law(scales, drawn, draws=self.pivot.halved, normal=self.pivot.variance > 0)
             return law.tail(max(least - v * mass, v * mass - most, 0.0) - reach * step)
 
-        ends = hull(tail, (1 - LEVEL) * (1 - MEAN_RISK) - MASS_RISK, estimate / WORST_VARIANCE)
+        ends = hull(tail, confidence.risk() * (1 - MEAN_RISK) - mass_risk(), estimate / WORST_VARIANCE)
         return WORST_VARIANCE * ends[0], min(WORST_VARIANCE * ends[1] + 1 / GRID_SIZE, WORST_VARIANCE)

@@ -19,13 +19,15 @@ import scipy
 from app.core.cohort import Group
 from app.core.grid import GRID_SIZE, Grid
 from app.core.study import Trust
+from app.estimators import confidence
 from app.estimators.calibration import GAUSSIAN_UNIT
 from app.estimators.deviations import uneven_at_most
 from app.estimators.interface import UNIT_SCALE, Conclusion, Coverage, Interval
-from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
+from app.estimators.quantiles import ErrorLaw, error_law
+from app.estimators.together import together
 
-MASS_RISK = 0.001
-"""Probability that the noisy total weight, raised by its slack, is still below the true one."""
+_MASS_PART = 0.001 / (1 - confidence.LEVEL)
+"""Part of the risk for the event that the noisy total weight, raised by its slack, is below the true one."""
 
 _SCAN = 32
 _TOLERANCE = 2.0**-45
@@ -163,6 +165,11 @@ def offered_weight(group: Group, cap: int) -> int:
             return 0
 
 
+def mass_risk() -> float:
+    """Probability that the noisy total weight, raised by its slack, is still below the true one."""
+    return _MASS_PART * confidence.risk()
+
+
 class PivotReader:
     """Reads the two noisy sums. Knows the question, not the groups.
 
@@ -171,11 +178,11 @@ class PivotReader:
         cap: The most that any person's weight can be, above 0 [epsilon].
         floor: The least, at least 0 [epsilon].
         pivot: What the sums say.
-        level: Of intervals; higher ones hold together with others (`app.estimators.together`).
+        labels: Of how many labels, this one among them, the intervals hold at once.
         tilt: How far the values of people who weigh much may differ from the others', in [0, 1].
     """
 
-    __slots__ = ("_level", "_mass_risk", "_slack", "cap", "floor", "grid", "pivot", "tilt")
+    __slots__ = ("_labels", "cap", "floor", "grid", "pivot", "tilt")
 
     def __init__(
         self,
@@ -184,7 +191,7 @@ class PivotReader:
         cap: float,
         floor: float,
         pivot: Pivot,
-        level: float = LEVEL,
+        labels: int = 1,
         tilt: float = 0.0,
     ) -> None:
         self.grid = grid
@@ -192,9 +199,16 @@ class PivotReader:
         self.floor = floor
         self.pivot = pivot
         self.tilt = tilt
-        self._level = level
-        self._mass_risk = MASS_RISK * (1 - level) / (1 - LEVEL)
-        self._slack = pivot.mass_law().quantile(1 - 2 * self._mass_risk)
+        self._labels = labels
+
+    @property
+    def _risk(self) -> float:
+        """That an interval does not hold."""
+        return 1 - together(confidence.level(), self._labels)
+
+    @property
+    def _mass_risk(self) -> float:
+        return mass_risk() / self._labels
 
     def conclude(self, values: Sequence[int]) -> Conclusion:
         """The conclusion from both noisy sums."""
@@ -211,18 +225,20 @@ class PivotReader:
             estimate=self.grid.to_unit(position),
             standard_error=width * (min(0.5, spread / mass) if mass > 0 else 0.5),
             interval=self._interval(
-                self.dataset_hull(first, second, p, 1 - self._level),
+                self.dataset_hull(first, second, p, self._risk),
                 "at_least" if self.floor == self.cap else "worst_case",
             ),
             population_interval=self._interval(
-                self.population_hull(first, second, p, 1 - self._level), "worst_case"
+                self.population_hull(first, second, p, self._risk), "worst_case"
             ),
             details={"noisy_count": mass / self.cap},
         )
 
     def mass_bound(self, first: float, second: float) -> float:
         """What the total weight exceeds with at most the part of the risk for it [epsilons times people]."""
-        return max(self.pivot.mass(first, second), 0.0) + self._slack
+        return max(self.pivot.mass(first, second), 0.0) + self.pivot.mass_law().quantile(
+            1 - 2 * self._mass_risk
+        )
 
     @property
     def bias(self) -> float:
@@ -301,7 +317,7 @@ class PivotReader:
 
     def _interval(self, ends: tuple[float, float], coverage: Coverage) -> Interval:
         lower, upper = (self.grid.to_unit(Fraction(end)) for end in ends)
-        return Interval(level=LEVEL, lower=lower, upper=upper, coverage=coverage)
+        return Interval(level=confidence.level(), lower=lower, upper=upper, coverage=coverage)
 
 
 def noise_at(pivot: Pivot, p: float) -> float:

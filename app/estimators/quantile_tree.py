@@ -77,8 +77,9 @@ from app.core.epsilon import MAX_EPSILON, MICRO
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency
+from app.estimators import confidence
 from app.estimators.interface import Coverage, Interval
-from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
+from app.estimators.quantiles import ErrorLaw, error_law
 from app.estimators.weighing import Target, Weighing
 
 PARTS = tuple(Fraction(part, 16) for part in (1, 1, 1, 4, 9))
@@ -115,10 +116,12 @@ _LEAST_NOISE = 1e-9
 _MASS_PART = 0.1
 """What the bound on a secret total weight has of a test's risk."""
 
-SEARCHED_RISK = (1 - LEVEL) / 6
-"""What the bounds of searches have of the risk of each end."""
-
 Floats = NDArray[np.float64]
+
+
+def searched_risk() -> float:
+    """What the bounds of searches have of the risk of each end."""
+    return confidence.risk() / 6
 
 
 def cells_of(level: int, quantiles: int) -> int:
@@ -144,7 +147,7 @@ class Places:
 
     Attributes:
         parts: Of them below each place, estimated.
-        least, most: Bounds that hold at all places together, each but for `SEARCHED_RISK`.
+        least, most: Bounds that hold at all places together, each but for `searched_risk`.
     """
 
     parts: Floats
@@ -249,7 +252,7 @@ class TreePlan:
     def interval_width(self) -> float:
         """How wide an answer counts where answers are compared, as a part of all people, at most 1."""
         squares = self.weighing.squares if self.weighing.is_public else self.weighing.uneven
-        return min(1.0, 2 * NormalDist().inv_cdf((1 + LEVEL) / 2) * self._error(squares))
+        return min(1.0, 2 * NormalDist().inv_cdf((1 + confidence.level()) / 2) * self._error(squares))
 
     def _error(self, squares: float) -> float:
         """Of people with these squared weights.
@@ -430,7 +433,7 @@ class TreePlan:
     def _interval(self, q: float, drawn: Sequence[Drawn], *, population: bool) -> tuple[int, int]:
         """Ends of the interval [grid steps]."""
         spread = self._spread(population=population)
-        risk = (1 - LEVEL) / 2 - (0.0 if self.beside is None else SEARCHED_RISK)
+        risk = confidence.risk() / 2 - (0.0 if self.beside is None else searched_risk())
         ends = (0, GRID_SIZE + 1)
         risks = (
             (Fraction(1, FREE_LEVELS),) * FREE_LEVELS if self.free else _SPREAD_RISKS if spread else _RISKS
@@ -568,7 +571,9 @@ def _value(grid: Grid, place: float) -> float:
 
 def _interval(grid: Grid, ends: tuple[int, int], place: float, coverage: Coverage) -> Interval:
     low, high = min(ends[0], place), max(ends[1], place)
-    return Interval(level=LEVEL, lower=_value(grid, low), upper=_value(grid, high), coverage=coverage)
+    return Interval(
+        level=confidence.level(), lower=_value(grid, low), upper=_value(grid, high), coverage=coverage
+    )
 
 
 def _anywhere(q: float) -> float:

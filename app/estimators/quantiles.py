@@ -39,8 +39,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-LEVEL = 0.95
-"""Level of every interval."""
+from app.estimators import confidence
 
 _PERIOD = 24.0
 _NODES = 768
@@ -133,18 +132,21 @@ class ErrorLaw:
         inside = _STEP * (0.5 * position + float(np.dot(np.sin(position * nodes), weights)))
         return min(1.0, max(0.0, 1 - 2 / math.pi * inside))
 
-    @lru_cache(maxsize=4096)  # noqa: B019 (few and small; an answer asks for the same ones again and again)
-    def quantile(self, level: float = LEVEL) -> float:
+    def quantile(self, level: float | None = None) -> float:
         """The x with P(|X| <= x) = level.
 
         Args:
-            level: In (0, 1).
+            level: In (0, 1); that of the intervals that are being made if not given.
 
         Returns:
             x [the law's unit], 0 where nothing varies.
 
         Privacy: no data, no randomness.
         """
+        return self._quantile(confidence.level() if level is None else level)
+
+    @lru_cache(maxsize=4096)  # noqa: B019 (few and small; an answer asks for the same ones again and again)
+    def _quantile(self, level: float) -> float:
         deviation = math.sqrt(self.variance)
         if deviation == 0:
             return 0.0

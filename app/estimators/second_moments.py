@@ -44,11 +44,12 @@ from app.accounting.pair_prices import BERNSTEIN, bernstein_cost, moments_cost
 from app.accounting.price import Cost
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
+from app.estimators import confidence
 from app.estimators.covariance import MIDDLE, PairReader, PublicPair
 from app.estimators.interface import Coverage, Interval
 from app.estimators.moments_secret import three_sums_pivot
-from app.estimators.pivot import MASS_RISK, PivotReader, most_spread, noise_law, ratio
-from app.estimators.quantiles import LEVEL, ErrorLaw
+from app.estimators.pivot import PivotReader, mass_risk, most_spread, noise_law, ratio
+from app.estimators.quantiles import ErrorLaw
 from app.estimators.weighing import Weighing
 
 POINTS = 21
@@ -356,7 +357,7 @@ def _around(ends: Ends, shown: float) -> Ends:
 
 
 def _interval(ends: Ends, seen: Seen) -> dict[str, object]:
-    return asdict(Interval(level=LEVEL, lower=ends[0], upper=ends[1], coverage=seen.coverage))
+    return asdict(Interval(level=confidence.level(), lower=ends[0], upper=ends[1], coverage=seen.coverage))
 
 
 def _squared(ends: Ends) -> Ends:
@@ -426,7 +427,7 @@ class PublicMomentsReader(MomentsReader, PublicPair):
         return 0.5 if self.normal else 1.0
 
     def _seen(self, means: Ends, moments: tuple[float, float, float], squares: float, step: float) -> Seen:
-        of_mean = self.of_mean(squares, step, (1 - LEVEL) * OF_MEAN)
+        of_mean = self.of_mean(squares, step, confidence.risk() * OF_MEAN)
         of_products, of_squares = self._of_products, 0.5 if self.normal else 2.0
 
         def noises(a: float, b: float, c: float) -> Sequence[float]:
@@ -448,7 +449,7 @@ class PublicMomentsReader(MomentsReader, PublicPair):
             mass=1.0,
             scatter=squares,
             beside=step + self.weighing.bias,
-            risk=1 - LEVEL,
+            risk=confidence.risk(),
             coverage="at_least" if exact else "worst_case",
             noises=noises,
             of_line=lambda a, b: (abs(a), abs(b)),
@@ -548,7 +549,7 @@ class SecretMomentsReader(MomentsReader):
             own = sums.sum(axis=axis)
             first, second = float(own @ halves), float(own @ halves[::-1])
             center = float(ratio(round(first * GRID_SIZE), round(second * GRID_SIZE)))
-            ends.append(of_mean(first, second, center, (1 - LEVEL) * OF_MEAN))
+            ends.append(of_mean(first, second, center, confidence.risk() * OF_MEAN))
             means.append(first / mass if mass > 0 else 0.5)
         (low_x, high_x), (low_y, high_y) = ends
         near = max(means[0] - low_x, high_x - means[0]), max(means[1] - low_y, high_y - means[1])
@@ -585,7 +586,7 @@ class SecretMomentsReader(MomentsReader):
             mass=mass,
             scatter=scatter,
             beside=beside,
-            risk=1 - LEVEL - MASS_RISK,
+            risk=confidence.risk() - mass_risk(),
             coverage="at_least" if self._mean.floor == self._mean.cap and not scatter else "worst_case",
             noises=noises,
             of_line=of_line,

@@ -27,8 +27,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.estimators import confidence
 from app.estimators.interface import Coverage, Interval
-from app.estimators.quantiles import LEVEL, laplace_variance
+from app.estimators.quantiles import laplace_variance
 from app.estimators.together import ErrorBound, KnownError
 
 LEAST = 0.5
@@ -87,16 +88,18 @@ def slope(waves: int) -> list[float]:
     return [(place - middle) / squares for place in range(waves)]
 
 
-def combined(parts: Sequence[tuple[float, Wave]], level: float = LEVEL) -> Combined:
+def combined(parts: Sequence[tuple[float, Wave]], level: float | None = None) -> Combined:
     """A weighted sum of means, with intervals; no wider than all that it can be.
 
     Args:
         parts: Weight of each mean, not all 0, and the mean.
-        level: Of intervals; of answers that say their interval alone it is what is left of `LEVEL`.
+        level: Of intervals, if not that of `confidence`; of answers that say their interval alone it is what
+            is left of theirs.
 
     Raises:
         ValueError: nothing is left of the level.
     """
+    asked = confidence.level() if level is None else level
     known = [(weight, one, one.error) for weight, one in parts if one.error is not None]
     centers = [one.estimate if one.error is None else one.error.center for _, one in parts]
     middle = math.fsum(weight * center for (weight, _), center in zip(parts, centers, strict=True))
@@ -109,7 +112,7 @@ def combined(parts: Sequence[tuple[float, Wave]], level: float = LEVEL) -> Combi
             return _between([(weight, getattr(one, said)) for weight, one in parts], least, most, estimate)
         bounds = [(weight, getattr(error, name), one.noise) for weight, one, error in known]
         bound = _bound(bounds)
-        own = round(min(level, _HIGHEST - bound.risk), 9)
+        own = round(min(asked, _HIGHEST - bound.risk), 9)
         if own < LEAST:
             return None
         half = bound.half_width(own)

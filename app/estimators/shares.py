@@ -48,11 +48,12 @@ from numpy.typing import NDArray
 from app.core.grid import Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency
+from app.estimators import confidence
 from app.estimators.bin_shares import BinShares, columns, on_simplex, rising_band, shares_of
 from app.estimators.choice_reports import Reported
 from app.estimators.interface import Coverage
-from app.estimators.pivot import MASS_RISK, LinearPivot, PivotReader, ratio
-from app.estimators.quantiles import LEVEL, error_law
+from app.estimators.pivot import LinearPivot, PivotReader, mass_risk, ratio
+from app.estimators.quantiles import error_law
 from app.estimators.weighing import Target, Weighing
 
 UNIT = Grid(Decimal(0), Decimal(1))
@@ -116,7 +117,7 @@ class SharesPlan:
     def interval_width(self) -> float:
         """Predicted width of a bin's interval for the dataset, at most 1."""
         variance = 0.25 * self.weighing.uneven + self._report_variance(0.5)
-        return min(1.0, 2 * self._margin(1, variance, LEVEL, self._step))
+        return min(1.0, 2 * self._margin(1, variance, confidence.level(), self._step))
 
     def read(self, counts: Sequence[int], reports: Sequence[Sequence[int]] = ()) -> BinShares:
         """Read the noisy counts, one a bin.
@@ -158,9 +159,9 @@ class SharesPlan:
 
     def _most(self, inside: int, count: int, total: int) -> float:
         """The upper end of the band for the share of the first or the last few bins."""
-        risk, others = 1 - LEVEL, max(1, self.bins - 1)
+        risk, others = confidence.risk(), max(1, self.bins - 1)
         if not self.weighing.is_public:
-            of_total = 0.0 if self.weighing.is_equal else MASS_RISK
+            of_total = 0.0 if self.weighing.is_equal else mass_risk()
             each = of_total + (risk - of_total) / others
             return self._hulls_secret(inside, count, total - count, each, risk)[0][1]
         raw, whole = (float(Fraction(number, self.weighing.mass)) for number in (count, total))
@@ -243,10 +244,10 @@ class SharesPlan:
 
     def _read_public(self, plane: NDArray[np.float64]) -> BinShares:
         weighing, bins = self.weighing, self.bins
-        together = 1 - (1 - LEVEL) / bins
+        together = 1 - confidence.risk() / bins
         # Single bins: whatever share p is not too far away, given the variance p (1 - p) of its indicator.
-        dataset = self._hulls(plane, weighing.uneven, LEVEL, self._step)
-        population = self._hulls(plane, weighing.squares, LEVEL, weighing.largest / 2)
+        dataset = self._hulls(plane, weighing.uneven, confidence.level(), self._step)
+        population = self._hulls(plane, weighing.squares, confidence.level(), weighing.largest / 2)
         jointly = self._hulls(plane, weighing.uneven, together, self._step)
         shares = on_simplex(plane)
         if self.reported:  # A choice has no order, so nothing is cumulated.
@@ -256,7 +257,7 @@ class SharesPlan:
         # Cumulated bins: bands whose ends hold together, by the union bound over all of them.
         cumulated = np.cumsum(plane)[:-1]
         rising = np.clip(scipy.optimize.isotonic_regression(cumulated).x, 0.0, 1.0)
-        each = 1 - (1 - LEVEL) / max(1, bins - 1)
+        each = 1 - confidence.risk() / max(1, bins - 1)
         bands = []
         for spread, step in ((weighing.uneven, self._step), (weighing.squares, weighing.largest / 2)):
             half = [
@@ -322,13 +323,13 @@ class SharesPlan:
         raw = np.array([count / total for count in counts]) if total > 0 else np.full(bins, 1 / bins)
         # Several intervals share the risk. That the total weight is larger than its bound is one event for
         # all.
-        risk, others = 1 - LEVEL, max(1, bins - 1)
-        of_total = 0.0 if self.weighing.is_equal else MASS_RISK
+        risk, others = confidence.risk(), max(1, bins - 1)
+        of_total = 0.0 if self.weighing.is_equal else mass_risk()
         single = [self._hulls_secret(1, count, total - count, risk, risk) for count in counts]
         jointly = of_total + (risk - of_total) / bins
         joint = [self._hulls_secret(1, count, total - count, jointly, risk) for count in counts]
         within = np.cumsum(np.array(counts, dtype=object))[:-1].tolist()
-        each, sampled = of_total + (risk - of_total) / others, MASS_RISK + (risk - MASS_RISK) / others
+        each, sampled = of_total + (risk - of_total) / others, mass_risk() + (risk - mass_risk()) / others
         cumulated = [
             self._hulls_secret(place, count, total - count, each, sampled)
             for place, count in enumerate(within, 1)

@@ -28,7 +28,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
+from app.estimators import confidence
+from app.estimators.quantiles import ErrorLaw, error_law
 
 FEWEST = 3
 """Answers that it takes to draw them to the whole: with fewer, drawn ones need not be better."""
@@ -57,9 +58,10 @@ class ErrorBound:
         """Of the random variable."""
         return error_law(normal_variance=self.normal, laplaces=self.laplaces)
 
-    def half_width(self, level: float = LEVEL) -> float:
-        """Half of an interval of some level [data's unit]."""
-        return self.law.quantile(level + self.risk) + self.reach
+    def half_width(self, level: float | None = None) -> float:
+        """Half of an interval of a level, if not of that of `confidence` [data's unit]."""
+        asked = confidence.level() if level is None else level
+        return self.law.quantile(asked + self.risk) + self.reach
 
     @classmethod
     def weighted(cls, parts: Sequence[tuple[float, "ErrorBound"]]) -> "ErrorBound":

@@ -25,7 +25,6 @@ from app.estimators.pivot import (
     two_sums_pivot,
     usual_noise,
 )
-from app.estimators.quantiles import LEVEL
 
 
 def parse_moments(text: str) -> object:
@@ -145,22 +144,22 @@ def reader(question: Question, sums: int = 1) -> Callable[[Sequence[int]], Concl
         question: What is asked; nothing else is known.
         sums: How many noisy sums of disjoint people each of them is the sum of.
     """
-    return _reader(question, sums, LEVEL).conclude
+    return _reader(question, sums).conclude
 
 
 def mean_of(question: Question) -> PivotReader:
     """What reads the mean off them."""
-    found = _reader(question, 1, LEVEL)
+    found = _reader(question, 1)
     return found.mean if isinstance(found, MomentReader) else found
 
 
-def mean_reader(question: Question, level: float) -> Callable[[Sequence[int]], Conclusion]:
-    """What reads the mean off the same sums, with intervals of another level."""
-    found = _reader(question, 1, level)
+def mean_reader(question: Question, labels: int) -> Callable[[Sequence[int]], Conclusion]:
+    """What reads the mean off the same sums, with intervals that hold at once for this many labels."""
+    found = _reader(question, 1, labels)
     return found.of_mean if isinstance(found, MomentReader) else found.conclude
 
 
-def _reader(question: Question, sums: int, level: float) -> MomentReader | PivotReader:
+def _reader(question: Question, sums: int, labels: int = 1) -> MomentReader | PivotReader:
     grid, cap = question.grid, max(question.cap, 1) / MICRO
     three, floor = question.parameters.get(MOMENTS.name) == 2, floor_of(question)
     normal = question.currency is Currency.GAUSSIAN
@@ -168,7 +167,7 @@ def _reader(question: Question, sums: int, level: float) -> MomentReader | Pivot
         cap, floor = gaussian_ends(question)
     pivot = (three_sums_pivot if three else two_sums_pivot)(sums, normal=normal)
     reader = MomentReader if three else PivotReader
-    return reader(grid=grid, cap=cap, floor=min(floor, cap), pivot=pivot, level=level, tilt=question.tilt)
+    return reader(grid=grid, cap=cap, floor=min(floor, cap), pivot=pivot, labels=labels, tilt=question.tilt)
 
 
 def gaussian_ends(question: Question) -> tuple[float, float]:

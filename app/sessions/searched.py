@@ -41,7 +41,7 @@ import numpy as np
 import scipy
 
 from app.core.grid import GRID_SIZE
-from app.estimators.quantile_tree import SEARCHED_RISK, Beside, Places
+from app.estimators.quantile_tree import Beside, Places, searched_risk
 from app.sessions.quantile import non_decreasing
 from app.sessions.response import estimate_fraction, truth_probability
 from app.sessions.search import Search
@@ -151,16 +151,16 @@ class Searched:
 
     def beside(self, quantile: float) -> Beside:
         """What these people add to a quantile q, in (0, 1), of a study."""
-        risk = SEARCHED_RISK / self.announced
         rounds = sorted(self.rounds, key=lambda one: one.threshold)
         thresholds = [one.threshold for one in rounds]
-        least = np.maximum.accumulate([0.0, *(one.at_least(risk) for one in rounds)])
-        most = np.minimum.accumulate([1.0, *(one.at_most(risk) for one in reversed(rounds))])[::-1]
         places, heights, _ = zip(*self.fit(quantile), strict=True)
         sampled = quantile * (1 - quantile) / self.people
 
         def below(starts: Sequence[int]) -> Places:
             last = np.array(starts, dtype=np.float64) - 1
+            risk = searched_risk() / self.announced
+            least = np.maximum.accumulate([0.0, *(one.at_least(risk) for one in rounds)])
+            most = np.minimum.accumulate([1.0, *(one.at_most(risk) for one in reversed(rounds))])[::-1]
             return Places(
                 parts=np.interp(last, places, heights),
                 least=least[np.searchsorted(thresholds, last, side="right")],

@@ -95,14 +95,16 @@ CHARGE = Sql.of(int)("""
 INSERT_RELEASE = Sql("""
     WITH moved AS (UPDATE chain SET number = :number, hash = :hash WHERE id = 1)
     INSERT INTO release (id, number, study_id, question, sequence, epoch, estimator, estimator_version,
-                         noise, body, estimate, standard_error, noisy_count, variance, epsilon_max, family,
-                         share, share_before, cap, people, people_left_out, width, previous_hash, hash,
-                         created_at)
+                         noise, body, kept_ends, estimate, standard_error, noisy_count, variance,
+                         epsilon_max, family, share, share_before, cap, people, people_left_out, width,
+                         previous_hash, hash, created_at)
     VALUES (:id, :number, :study_id, :question, :sequence, :epoch, :estimator, :estimator_version,
-            CAST(:noise AS jsonb), :body, :estimate, :standard_error, :noisy_count, :variance, :epsilon_max,
-            :family, :share, :share_before, :cap, :people, :people_left_out, :width, :previous_hash, :hash,
-            :created_at)
+            CAST(:noise AS jsonb), :body, :kept_ends, :estimate, :standard_error, :noisy_count, :variance,
+            :epsilon_max, :family, :share, :share_before, :cap, :people, :people_left_out, :width,
+            :previous_hash, :hash, :created_at)
 """)
+
+READ_KEPT_ENDS = Sql.of(bytes)("SELECT kept_ends FROM release WHERE id = :id")
 
 READ_RELEASE = Sql.of(StoredRelease)(f"{STORED} WHERE release.id = :id")
 
@@ -321,6 +323,11 @@ async def _charge(connection: Connection, draft: Draft) -> None:
 async def read_release(connection: Connection, release_id: UUID) -> StoredRelease | None:
     """One release, or None."""
     return await READ_RELEASE.maybe(connection, id=release_id)
+
+
+async def read_kept_ends(connection: Connection, release_id: UUID) -> bytes | None:
+    """The ends of a release's intervals at other levels; None where they are not kept."""
+    return await READ_KEPT_ENDS.maybe(connection, id=release_id)
 
 
 async def read_last_mean(connection: Connection, study_id: int, measure: str) -> StoredRelease | None:

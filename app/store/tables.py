@@ -218,6 +218,7 @@ release = Table(
     Column("estimator_version", Integer, nullable=False),
     Column("noise", JSONB, nullable=False, comment="what was added, to recompute the cost"),
     Column("body", LargeBinary, nullable=False, comment="the answer, byte for byte"),
+    Column("kept_ends", LargeBinary, comment="of intervals at other levels; NULL: not kept"),
     Column("estimate", Float, nullable=True, comment="as in the body; NULL: not one number"),
     Column("standard_error", Float, nullable=True, comment="as in the body; NULL: not one number"),
     Column(

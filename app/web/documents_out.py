@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import UnionType
@@ -154,7 +155,11 @@ async def series(
     found: list[tuple[Study, StoredRelease | None]] = []
     for one in before:
         try:
-            found.append((one, await services.releases.published(one, asked)))
+            release = await services.releases.published(one, asked)
+            with suppress(NotApplicable):
+                # What keeps no other level says its own, and what its error is made of says every one.
+                release = release and await services.releases.read_at(release, asked.level)
+            found.append((one, release))
         except InvalidRequest:
             found.append((one, None))
     return await run(SeriesOut.of_waves, statistic, study, asked, found)

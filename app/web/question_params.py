@@ -6,12 +6,14 @@ from typing import Any
 
 from app.core.errors import FieldError, InvalidRequest
 from app.core.question import ALLOW_WORSE, FIELDS, FRESH, STATISTICS, Field, Kind
+from app.estimators.confidence import LEVEL, LEVELS
 from app.estimators.registry import AUTO, ESTIMATORS
 from app.services.statistics.questions import Ask
 from app.web.documents.types import (
     EPSILON_SCHEMA,
     parse_epsilon,
     parse_half_width,
+    parse_level,
     parse_share,
     parse_size,
     parse_tilt,
@@ -28,6 +30,7 @@ _SCHEMAS: Mapping[Kind, Mapping[str, Any]] = {
     Kind.PART: {"type": "number", "minimum": 0, "maximum": 1},
     Kind.SIZE: {"type": "number", "minimum": 1, "maximum": 1e12},
     Kind.HALF_WIDTH: {"type": "number", "exclusiveMinimum": 0},
+    Kind.LEVEL: {"type": "number", "enum": [*LEVELS], "default": LEVEL},
 }
 _PARSERS: Mapping[Kind, Callable[[str], Any]] = {
     Kind.EPSILON: parse_epsilon,
@@ -35,6 +38,7 @@ _PARSERS: Mapping[Kind, Callable[[str], Any]] = {
     Kind.PART: parse_tilt,
     Kind.SIZE: parse_size,
     Kind.HALF_WIDTH: parse_half_width,
+    Kind.LEVEL: parse_level,
 }
 """Of fields that are numbers; others are read by the service."""
 
@@ -63,11 +67,18 @@ _FIELDS: Mapping[str, Mapping[str, Any]] = {
     if not field.own
 }
 PARAMETERS: dict[str, str] = {
-    parameter.name: parameter.description
+    parameter.wire: parameter.description
     for estimator in ESTIMATORS.values()
     for parameter in estimator.parameters
 }
 """Every estimator's own parameters, with what they mean."""
+
+_NAMES = {
+    parameter.wire: parameter.name for estimator in ESTIMATORS.values() for parameter in estimator.parameters
+}
+"""What they are called in questions, and in the object `parameters`, by their names in a query string."""
+
+_WIRE = {name: wire for wire, name in _NAMES.items()}
 
 _OWN = {name: field.description for name, field in FIELDS.items() if field.own}
 """The parameters of single statistics, with what they mean."""
@@ -168,7 +179,7 @@ def read_question(
     Raises:
         InvalidRequest: names every offending field.
     """
-    own = [one.name for estimator in ESTIMATORS.values() for one in estimator.parameters]
+    own = [one.wire for estimator in ESTIMATORS.values() for one in estimator.parameters]
     parameter_names = dict.fromkeys((*own, *_OWN))
     given = {} if statistic is None else {"statistic": statistic}
     fields: dict[str, object] = {**given}
@@ -215,7 +226,7 @@ def read_question(
         elif name in _FIELDS:
             known[name] = str(value)
         else:
-            parameters[name] = str(value)
+            parameters[_NAMES.get(name, name)] = str(value)
     if errors:
         raise InvalidRequest.naming(errors, "the question is ")
     return Ask(**known, parameters=parameters)
@@ -261,7 +272,7 @@ def _flat(source: Mapping[str, object], errors: list[FieldError]) -> list[tuple[
         if name != "parameters":
             pairs.append((name, value))
         elif isinstance(value, dict):
-            pairs.extend(value.items())
+            pairs.extend((str(_WIRE.get(own, own)), text) for own, text in value.items())
         else:
             errors.append(FieldError(name, "must be an object"))
     return pairs

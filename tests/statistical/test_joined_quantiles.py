@@ -18,7 +18,7 @@ from app.core.cohort import Group
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import Currency, Trust
-from app.estimators.quantile_tree import SEARCHED_RISK, Beside, Quantile, TreePlan, target_of
+from app.estimators.quantile_tree import Beside, Quantile, TreePlan, searched_risk, target_of
 from app.estimators.shares import UNIT
 from app.estimators.weighing import weigh_public
 from app.sessions.response import Tally
@@ -203,9 +203,9 @@ def test_intervals_cover_and_so_do_the_bounds_of_a_search(mode: Mode, quantile: 
         )
     assert at_least(hits["dataset"], runs, 0.95)
     assert at_least(hits["population"], runs, 0.95)
-    assert at_least(hits["bounds"], runs, 1 - 2 * SEARCHED_RISK)
+    assert at_least(hits["bounds"], runs, 1 - 2 * searched_risk())
     assert not at_least(hits["a tenth"], runs, 0.95)
-    assert not at_least(hits["careless bounds"], runs, 1 - 2 * SEARCHED_RISK)
+    assert not at_least(hits["careless bounds"], runs, 1 - 2 * searched_risk())
 
 
 def at_least(hits: int, tries: int, level: float) -> bool:

@@ -15,6 +15,7 @@ from app.core.study import Relation
 from app.services.statistics import planning
 from app.services.statistics.by_label import plan_by
 from app.services.statistics.crowds import Crowd
+from app.services.statistics.kept_ends import taken_out
 from app.services.statistics.questions import Ask, resolve
 from app.services.statistics.reading import Reading
 from app.services.statistics.readings import read_off
@@ -62,7 +63,7 @@ def test_differences_known_shares_and_all_labels_at_once():
     counts = dict.fromkeys((*ASKS, "simultaneous", "plain"), 0)
     for _ in range(ROUNDS):
         found, _ = take(step, COHORTS)
-        body = json.dumps({**asdict(found), **found.details}).encode()
+        body = json.dumps(taken_out({**asdict(found), **found.details})[0]).encode()
         shown: dict[str, Any] = {
             name: json.loads(read_off(body, one, SURVEY)) for name, one in readings.items()
         }
@@ -92,7 +93,7 @@ def test_secret_labels_hold_together_and_plain_intervals_do_not(least_offer: int
     counts = dict.fromkeys((*ASKS, "simultaneous", "plain"), 0)
     for _ in range(SECRET_ROUNDS):
         found = planning.answer(plan, people)
-        body = json.dumps({**asdict(found), **found.details}).encode()
+        body = json.dumps(taken_out({**asdict(found), **found.details})[0]).encode()
         shown: dict[str, Any] = {
             name: json.loads(read_off(body, one, survey)) for name, one in readings.items()
         }

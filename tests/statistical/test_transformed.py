@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from app.core.grid import GRID_SIZE
+from app.estimators.confidence import LEVEL
 from app.estimators.interface import UNIT_SCALE
 from app.estimators.pivot import LinearPivot, PivotReader
-from app.estimators.quantiles import LEVEL
 from app.estimators.transformed import Transformed
 from tests.statistical import Z
 from tests.support.groups import UNIT_GRID, add_remove_one, central, micro, query_values

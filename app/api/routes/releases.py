@@ -11,12 +11,13 @@ from app.core.errors import NotFound
 from app.core.principal import Role
 from app.core.question import STATISTICS
 from app.core.release import StoredRelease
+from app.estimators.confidence import LEVEL
 from app.services.shapes.shown import shown_off
 from app.services.statistics.reading import Reading
 from app.services.work import run
 from app.web import documents_out, idempotency, question_params
 from app.web.documents.lists import Limit, PageOut, UuidCursor
-from app.web.documents.paths import IdPath, StatisticPath, StudyPath
+from app.web.documents.paths import IdPath, LevelQuery, StatisticPath, StudyPath
 from app.web.documents.plan import PlanOut
 from app.web.documents.release import (
     ClusterReleaseOut,
@@ -95,7 +96,8 @@ async def current_statistic(request: ApiRequest, study: StudyPath, statistic: St
     services, asker = request.api.services, request.principal.token_id
     async with request.work():
         answer = await services.answering(found, reading.ask).current(found, reading.ask, asker=asker)
-        body = await run(shown_off, answer.release.body, reading, found.definition)
+        stands = await services.releases.read_at(answer.release, reading.level)
+        body = await run(shown_off, stands.body, reading, found.definition)
         if answer.new_contributions is not None:
             body = with_field(body, "new_contributions", answer.new_contributions)
         return await answered(request, [body], body)
@@ -148,7 +150,8 @@ async def make_release(request: ApiRequest, study: StudyPath) -> Response:
         release = await services.answering(found, reading.ask).release(
             found, reading.ask, key, asker=asker, allow_worse=allow_worse, fresh=fresh
         )
-        body = await run(shown_off, release.body, reading, found.definition)
+        read = await services.releases.read_at(release, reading.level)
+        body = await run(shown_off, read.body, reading, found.definition)
         return await answered(request, [body], body, 200 if release.stands else 201)
 
 
@@ -170,13 +173,18 @@ async def list_releases(
         return await answered(request, shown, page_bytes(shown, page.next_cursor), link=link)
 
 
-@router.get("/releases/{release}", responses={200: {"model": SHOWN, "content": RESPONSES}})
+@router.get(
+    "/releases/{release}",
+    responses={200: {"model": SHOWN, "content": RESPONSES}},
+    openapi_extra={CONFLICTS: True},
+)
 @allow(Role.ANALYSE, Role.ADMIN)
-async def read_release(request: ApiRequest, release: IdPath) -> Response:
-    """One release."""
+async def read_release(request: ApiRequest, release: IdPath, level: LevelQuery = LEVEL) -> Response:
+    """One release, its intervals at a level."""
     async with request.work():
         found = await request.api.services.releases.get(uuid_of(release, "release"))
         request.refuse_other_studies(found.study)
+        found = await request.api.services.releases.read_at(found, level)
         (shown,) = await _shown(request, [found])
         return await answered(request, [shown], shown)
 

@@ -41,11 +41,10 @@ from app.core.grid import GRID_SIZE
 from app.core.noise import Noise, as_document, repeated
 from app.core.piece import Piece
 from app.core.study import Relation, StudyDefinition, Trust
-from app.estimators import labels_public, labels_secret
+from app.estimators import confidence, labels_public, labels_secret
 from app.estimators.combination import Sums, combination_plan
 from app.estimators.interface import Conclusion, Interval, Linear, Plan, Query, SparseQuery
 from app.estimators.moments import with_second_moment
-from app.estimators.quantiles import LEVEL
 from app.estimators.together import together
 from app.estimators.transformed import MOMENTS
 from app.mechanisms.draw import draw
@@ -252,7 +251,7 @@ class CoordinatesPlan(PiecesPlan):
         if found.error is None:  # The middle of the range: the interval is all of it.
             return found.interval
         grid, error = self.study.grid, found.error
-        reach = error.dataset.half_width(together(LEVEL, self.study.dimension))
+        reach = error.dataset.half_width(together(confidence.level(), self.study.dimension))
         return replace(
             found.interval,
             lower=min(max(error.center - reach, float(grid.lower)), found.interval.lower),

@@ -23,8 +23,9 @@ from app.core.cohort import Group
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise, as_document
 from app.core.study import Currency, StudyDefinition, Trust
+from app.estimators import confidence
 from app.estimators.interface import Interval, NotApplicable, Query
-from app.estimators.quantiles import LEVEL, ErrorLaw, error_law
+from app.estimators.quantiles import ErrorLaw, error_law
 from app.estimators.weighing import Weighing, weigh_secret
 from app.mechanisms.draw import draw
 from app.services.shapes.priced_plan import OneShape
@@ -86,7 +87,7 @@ class CountPlan(OneShape[int | None]):
     @property
     def half_width(self) -> float | None:
         """Half of the interval, before it is cut off at 0 [people]; None of a public number."""
-        return None if self.weighing is None else self._law.quantile(LEVEL) / self.weighing.cap
+        return None if self.weighing is None else self._law.quantile(confidence.level()) / self.weighing.cap
 
     @property
     def interval_width(self) -> float:
@@ -134,7 +135,10 @@ class CountPlan(OneShape[int | None]):
         people = max(0.0, number / GRID_SIZE / self.weighing.cap)
         margin = self.half_width or 0.0
         interval = Interval(
-            level=LEVEL, lower=max(0.0, people - margin), upper=people + margin, coverage="at_least"
+            level=confidence.level(),
+            lower=max(0.0, people - margin),
+            upper=people + margin,
+            coverage="at_least",
         )
         return {"estimate": people, "interval": asdict(interval)}
 
@@ -153,7 +157,7 @@ class CountPlan(OneShape[int | None]):
 def public_count(people: int) -> dict[str, object]:
     """The answer where the number of people is public."""
     number = float(people)
-    interval = Interval(level=LEVEL, lower=number, upper=number, coverage="exact")
+    interval = Interval(level=confidence.level(), lower=number, upper=number, coverage="exact")
     return {"estimate": number, "interval": asdict(interval)}
 
 

@@ -19,6 +19,7 @@ from app.core.grid import GRID_SIZE
 from app.core.noise import as_document
 from app.core.study import Relation, StudyDefinition
 from app.estimators import registry
+from app.estimators.every_level import at_every_level
 from app.estimators.found_range import FoundRange, find, narrowed
 from app.estimators.interface import NotApplicable, Plan
 from app.estimators.shares import SharesPlan
@@ -190,11 +191,14 @@ class FoundPlan(PricedPlan):
         Returns:
             The part of the body that depends on them.
         """
-        grid = found.grid(self.study.grid)
         # What is drawn is what was priced; the range only decides how it is read.
         values = [value for one in self.means.sums for value in one.noisy(found, sums)]
         read = self.asked.over(found, self.means.sums).plan
-        conclusion = read.conclude(values)
+        return at_every_level(lambda: self._read(found, read, values))
+
+    def _read(self, found: FoundRange, read: Plan, values: Sequence[int]) -> dict[str, object]:
+        """What the noisy sums in the range say."""
+        grid, conclusion = found.grid(self.study.grid), read.conclude(values)
         outside: int | None = None
         details: dict[str, Any] = dict(conclusion.details)
         if "groups" in details:

@@ -10,6 +10,7 @@ from app.core.errors import InternalFault
 from app.core.piece import Piece, Taken
 from app.core.release import Charge, Used
 from app.core.study import Relation, StudyDefinition
+from app.estimators.every_level import at_every_level
 from app.estimators.found_range import FoundRange
 from app.estimators.interface import Plan
 from app.services.shapes.shape_crowd import ShapeCrowd
@@ -230,7 +231,8 @@ class OneShape(PricedPlan, Generic[Drawn]):
 
     def answer(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> dict[str, object]:
         """Draw and read. Arguments as of `noisy`."""
-        return self.read(self.noisy(counts, grown))
+        drawn = self.noisy(counts, grown)
+        return at_every_level(lambda: self.read(drawn))
 
     def of_labels(self, labels: "Sequence[tuple[ShapeCrowd, Any]]", question: ShapeQuestion) -> Self:
         """What reads the answer for all people off what is drawn for labels, and charges no one.

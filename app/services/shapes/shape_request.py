@@ -10,6 +10,7 @@ from app.core.grid import GRID_SIZE
 from app.core.release import Facts, StoredRelease
 from app.core.session import SessionProtocol
 from app.core.study import StudyDefinition
+from app.estimators import confidence
 from app.estimators.interface import Accuracy, NotApplicable
 from app.services.shapes import shape_kinds
 from app.services.shapes.shape_kinds import AnyPlan
@@ -156,7 +157,8 @@ class ShapeRequest(AnyRequest):
         study, shown = self.study.definition, made.for_all
         if shown.of_mean is not None:
             return Readable(study=study, plan=shown.of_mean, people=shown.crowd.people).accuracy(reading)
-        return Accuracy(error=made.predicted_error, half_width=shown.half_width)
+        with confidence.at(reading.level):
+            return Accuracy(error=made.predicted_error, half_width=shown.half_width)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

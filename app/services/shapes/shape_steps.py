@@ -28,6 +28,7 @@ from app.core.epsilon import MICRO
 from app.core.piece import LastStep, Piece, Taken
 from app.core.study import Currency, Relation, StudyDefinition, Trust
 from app.estimators.choice_reports import report_noise
+from app.estimators.every_level import at_every_level
 from app.estimators.interface import Linear, NotApplicable
 from app.estimators.piece_shares import combined_shares
 from app.services.shapes import coordinates, shape_plans
@@ -112,7 +113,7 @@ class ShapeStep(PieceStep):
             return sums
 
         pieces, taken = self.draw(exact)
-        return self._read(pieces, counts), taken
+        return at_every_level(lambda: self._read(pieces, counts)), taken
 
     def _read(self, pieces: Sequence[Piece], counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
         """What all pieces say; of a question by an attribute, those of each label besides."""

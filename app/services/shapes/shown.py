@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.core.study import StudyDefinition
+from app.estimators import confidence
 from app.services.shapes.shape_questions import DISTRIBUTION, FOUND_RANGE, of_shape
 from app.services.statistics.questions import REGRESSION
 from app.services.statistics.reading import Reading
@@ -12,13 +13,14 @@ from app.services.statistics.readings import of_coordinates, read_off
 
 
 def shown_off(body: bytes, reading: Reading, study: StudyDefinition) -> bytes:
-    """A release of any kind as the answer to what is read off it. Free: post-processing.
+    """A release of any kind, read at a level, as the answer to what is read off it. Free: post-processing.
 
     Raises:
         NotApplicable: it says nothing of what is asked.
     """
     read = _shape_off if of_shape(study, reading.ask) else read_off
-    return read(body, reading, study)
+    with confidence.at(reading.level):
+        return read(body, reading, study)
 
 
 def _shape_off(body: bytes, reading: Reading, study: StudyDefinition) -> bytes:

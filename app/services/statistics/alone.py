@@ -8,6 +8,7 @@ from app.accounting.measurement import recorded
 from app.core.cohort import Cohort
 from app.core.release import AllUsed
 from app.core.study import Relation, StudyDefinition, Trust
+from app.estimators.every_level import at_every_level
 from app.estimators.interface import Estimator, Plan, Question
 from app.services.statistics import combining, combining_secret, planning
 from app.services.statistics.any_made import AnyMade
@@ -55,7 +56,7 @@ class Alone(AnyMade):
         most = planning.epsilon_max(study, self.estimator, self.question, charges.column("epsilon"))
         noise = planning.noise_json(plan, [] if apart is None else [apart])
         return replace(
-            said_of(study, resolved, self, plan.conclude(values), people),
+            said_of(study, resolved, self, at_every_level(lambda: plan.conclude(values)), people),
             most=most,
             most_in_all=most,
             noise=recorded(noise, [planning.measured(plan, people)]),

@@ -7,6 +7,7 @@ members that were counted and can pay, that no other answer was quicker, and tha
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar
 from uuid import UUID
@@ -17,6 +18,7 @@ from app.core.errors import InternalFault, PrivacyRefusal, ServiceError, Unavail
 from app.core.quota import QuotaExhausted
 from app.core.release import Draft, StoredRelease
 from app.core.study import Study
+from app.estimators import confidence
 from app.estimators.interface import NotApplicable
 from app.services import work
 from app.services.observer import Observer
@@ -25,6 +27,7 @@ from app.services.statistics import any_plan
 from app.services.statistics.any_request import AnyRequest, AnySituation, Asked
 from app.services.statistics.drafting import Planned, PlannedEstimator
 from app.services.statistics.drafts import Said, drafted
+from app.services.statistics.kept_ends import read_at
 from app.services.statistics.publishing import persist, published, replayed, standing
 from app.services.statistics.questions import Ask
 from app.services.statistics.reading import Reading
@@ -79,6 +82,9 @@ class Answering(ABC, Generic[Asked, Now]):
             rows = _with_ids(await request.profile(connection)) if request.compares else []
             now: Now = await self.situation.read(connection, request, rows, epoch=0)
             stands = await request.standing(connection, any_share=True)
+            with suppress(NotApplicable):
+                # What keeps no other level says its own.
+                stands = stands and await _read_at(connection, stands, reading.level)
             free = not fresh and await self._free(connection, replace(request, first=True)) is not None
             return request, now, stands, free
 
@@ -272,6 +278,14 @@ class Answering(ABC, Generic[Asked, Now]):
         now: Now = await self.situation.read(connection, request, rows, epoch=epochs.folded)
         return now
 
+    async def read_at(self, release: StoredRelease, level: float) -> StoredRelease:
+        """An answer with its intervals at a level; free.
+
+        Raises:
+            NotApplicable: they are not kept.
+        """
+        return await self._database.run_tx("release.level", lambda c: _read_at(c, release, level))
+
     @abstractmethod
     def _priced(
         self, request: Asked, now: Now, reading: Reading
@@ -330,6 +344,14 @@ class Answering(ABC, Generic[Asked, Now]):
 def _with_ids(rows: Sequence[Cohort]) -> list[Cohort]:
     """Cohorts of which those that are not folded yet have ids of their own, below zero."""
     return [row if row.id else replace(row, id=-place) for place, row in enumerate(rows, start=1)]
+
+
+async def _read_at(connection: Connection, release: StoredRelease, level: float) -> StoredRelease:
+    """An answer with its intervals at a level; see `Answering.read_at`."""
+    if level == confidence.LEVEL:
+        return release
+    kept = await store.read_kept_ends(connection, release.id)
+    return replace(release, body=await work.run(read_at, release.body, kept, level))
 
 
 async def _check_quota(connection: Connection, request: AnyRequest) -> None:

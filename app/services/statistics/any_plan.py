@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from app.core.epsilon import MICRO
 from app.core.errors import NotReached, PrivacyRefusal, ServiceError
 from app.core.release import StoredRelease
+from app.estimators import confidence
 from app.estimators.interface import NotApplicable
 from app.services.statistics.any_request import AnyRequest, AnySituation, Asked
 from app.services.statistics.drafting import Newcomers, Planned, PlannedEstimator
@@ -64,7 +65,8 @@ def newcomers_of(request: AnyRequest, now: AnySituation[Any], reading: Reading) 
         return None
     accuracy = request.accuracy(step, reading)
     if accuracy.half_width is None:
-        *_, width = request.compared(step)
+        with confidence.at(reading.level):
+            *_, width = request.compared(step)
         accuracy = replace(accuracy, half_width=width / 2)
     charged = set(step.charges.column("cohort_id"))
     return Newcomers.of(

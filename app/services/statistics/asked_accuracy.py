@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from app.core.study import Relation, StudyDefinition
+from app.estimators import confidence
 from app.estimators.interface import Accuracy, Plan
 from app.estimators.together import ErrorBound
 from app.services.statistics import planned_errors, planning
@@ -32,6 +33,10 @@ class Readable:
         its plan predicts, and the most that its interval can be, and so has a standard deviation. What is
         read off several labels has what `app.estimators.together` makes of theirs.
         """
+        with confidence.at(reading.level):
+            return self._accuracy(reading)
+
+    def _accuracy(self, reading: Reading) -> Accuracy:
         width, public = float(self.study.grid.width), self.study.relation is Relation.REPLACE_ONE
         if reading.weights:
             return self._weighted(self._parts(reading), public=public)

@@ -13,6 +13,7 @@ from app.core.piece import Piece, Taken
 from app.core.release import Charge, Draft, Facts, Used
 from app.core.study import Currency, Relation, Study, StudyDefinition
 from app.services.statistics.any_question import AnyQuestion
+from app.services.statistics.kept_ends import taken_out
 
 NOT_REPORTED = "measure_not_reported"
 """Why local people are left out of an answer about a measure: their devices reported others."""
@@ -100,6 +101,7 @@ def drafted(study: Study, question: AnyQuestion, said: Said, *, epoch: int, cloc
             document["left_out_because"] = " ".join(reasons) or None
         if said.combines:
             document["combines"] = [str(one) for one in said.combines]
+        document, kept = taken_out(document)
         body = json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError) as error:
         raise InternalFault("the answer could not be written down") from error
@@ -113,6 +115,7 @@ def drafted(study: Study, question: AnyQuestion, said: Said, *, epoch: int, cloc
         estimator_version=said.version,
         noise=said.noise,
         body=body,
+        kept_ends=kept,
         facts=Facts(
             people=said.people if public else None,
             people_left_out=left_out if public else None,

@@ -9,7 +9,7 @@ from app.core.epsilon import share_of
 from app.core.errors import FieldError, InvalidRequest
 from app.core.release import Asked
 from app.core.study import NO_SIZE, NOT_OF_CHOICES, Relation, StudyDefinition, assumption
-from app.estimators import registry
+from app.estimators import confidence, registry
 from app.estimators.hourglass import FLOOR, LEVEL_PARAMETER
 from app.estimators.interface import Question
 from app.estimators.transformed import MOMENTS, Transformed
@@ -56,6 +56,7 @@ class Ask:
         needs: Labels of `by` without an answer for which there is nothing to read.
         read: What is read off the answer, where this is the question of a reading and has `until`.
         measure: Of which measure, in a study of several; in others empty, or the name of the one.
+        level: Of intervals; how an answer is read is no part of the question.
         parameters: Raw text of the estimator's parameters.
     """
 
@@ -76,6 +77,7 @@ class Ask:
     needs: tuple[str, ...] = ()
     read: "Ask | None" = None
     measure: str = ""
+    level: float = confidence.LEVEL
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -258,13 +260,15 @@ def _parameters(study: StudyDefinition, ask: Ask, name: str) -> dict[str, object
                 reason = f"must be {DECLARED} for a {ask.statistic}" if text == FOUND else NO_RANGE
                 errors.append(FieldError(RANGE, reason))
         elif given not in declared:
-            those = f"it has {', '.join(declared)}" if declared else "it has none"
-            errors.append(FieldError(given, f"not a parameter of {name} for a {ask.statistic}; {those}"))
+            those = ", ".join(one.wire for one in declared.values())
+            those = f"it has {those}" if declared else "it has none"
+            wire = LEVEL_PARAMETER.wire if given == LEVEL_PARAMETER.name else given
+            errors.append(FieldError(wire, f"not a parameter of {name} for a {ask.statistic}; {those}"))
         else:
             try:
                 values[given] = declared[given].parse(text)
             except ValueError as error:
-                errors.append(FieldError(given, str(error)))
+                errors.append(FieldError(declared[given].wire, str(error)))
     if errors:
         raise InvalidRequest.naming(errors, "the question is ")
     return values

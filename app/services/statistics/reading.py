@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from app.core.errors import FieldError, InvalidRequest
 from app.core.study import Relation, StudyDefinition
+from app.estimators import confidence
 from app.services.statistics.questions import (
     COUNT,
     DECLARED,
@@ -47,6 +48,7 @@ class Reading:
         by: The attribute of `shares` and `between`.
         shares: Of the population that each label has, if known; they sum to one. Empty without.
         between: The two labels of a difference; empty for other statistics.
+        level: Of the intervals that are read.
         line: Of a regression the number that is explained, and the one that explains; empty for others.
     """
 
@@ -56,6 +58,7 @@ class Reading:
     by: str = ""
     shares: Mapping[str, Fraction] = field(default_factory=dict)
     between: tuple[str, ...] = ()
+    level: float = confidence.LEVEL
     line: tuple[str, ...] = ()
 
     @classmethod
@@ -113,6 +116,7 @@ class Reading:
         if errors:
             raise InvalidRequest.naming(errors, "the question is ")
         statistic = MEAN if ask.statistic == DIFFERENCE else ask.statistic
+        ask, level = replace(ask, level=confidence.LEVEL), ask.level
         plain = replace(
             ask, statistic=statistic, by=by, simultaneous=False, standardize="", of="", between=""
         )
@@ -123,6 +127,7 @@ class Reading:
             by=by,
             shares=shares,
             between=between,
+            level=level,
             line=line,
         )
         read = None if ask.until is None else ask

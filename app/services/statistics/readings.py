@@ -8,8 +8,8 @@ from typing import Any
 
 from app.core.attributes import label_of
 from app.core.study import Relation, StudyDefinition
+from app.estimators import confidence
 from app.estimators.interface import Coverage, Interval, NotApplicable
-from app.estimators.quantiles import LEVEL
 from app.estimators.together import ErrorBound, KnownError, together
 from app.services.statistics import planned_errors
 from app.services.statistics.questions import MEAN, SUM
@@ -119,7 +119,12 @@ def _interval(
     center = min(max(center, ends[0]), ends[1])
     lower, upper = (min(max(center + sign * half_width, ends[0]), ends[1]) for sign in (-1, 1))
     return asdict(
-        Interval(level=LEVEL, lower=min(lower, estimate), upper=max(upper, estimate), coverage=coverage)
+        Interval(
+            level=confidence.level(),
+            lower=min(lower, estimate),
+            upper=max(upper, estimate),
+            coverage=coverage,
+        )
     )
 
 
@@ -133,7 +138,7 @@ def _simultaneous(group: Document, labels: int, ends: tuple[float, float]) -> Ma
     known = _known(group)
     return _interval(
         known.center,
-        known.dataset.half_width(together(LEVEL, labels)),
+        known.dataset.half_width(together(confidence.level(), labels)),
         group["interval"]["coverage"],
         ends,
         group["estimate"],

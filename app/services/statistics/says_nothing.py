@@ -19,8 +19,8 @@ from statistics import NormalDist
 
 from app.core.epsilon import MICRO, epsilon_to_json
 from app.core.errors import PrivacyRefusal, SaysNothing
+from app.estimators.confidence import LEVEL
 from app.estimators.interface import NotApplicable
-from app.estimators.quantiles import LEVEL
 
 MOST_PEOPLE = 10**9
 """More people are not looked for."""

@@ -63,6 +63,7 @@ from app.core.piece import LastStep, Piece, Taken
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators.anytime import Steps
 from app.estimators.combination import combination_plan
+from app.estimators.every_level import at_every_level
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.drafts import Said
@@ -308,14 +309,13 @@ def read(plan: Plan, pieces: Sequence[Piece], cohorts: Sequence[Cohort]) -> Conc
     here = Cohorts.of(cohorts)
     known = [place for place, trust in enumerate(here.column("trust")) if trust is Trust.PUBLIC]
     totals, squares = here.column("total"), here.column("total_squares")
-    return plan.conclude(
-        [
-            *(piece.first for piece in pieces),
-            sum(totals[place] for place in known),
-            *(piece.second for piece in pieces),
-            sum(squares[place] for place in known),
-        ]
-    )
+    values = [
+        *(piece.first for piece in pieces),
+        sum(totals[place] for place in known),
+        *(piece.second for piece in pieces),
+        sum(squares[place] for place in known),
+    ]
+    return at_every_level(lambda: plan.conclude(values))
 
 
 def _of_label(

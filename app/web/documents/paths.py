@@ -3,8 +3,11 @@
 from typing import Annotated
 
 from fastapi import Path, Query
+from pydantic import BeforeValidator
 
-from app.core.question import STATISTICS
+from app.core.question import FIELDS, STATISTICS
+from app.estimators.confidence import LEVELS
+from app.web.documents.types import parse_level
 from app.web.patterns import SLUG_PATTERN
 
 StudyPath = Annotated[str, Path(description="Slug of the study.", examples=["commute-minutes"])]
@@ -27,6 +30,12 @@ StatisticPath = Annotated[
         json_schema_extra={"enum": [*STATISTICS]},
         examples=["mean"],
     ),
+]
+
+LevelQuery = Annotated[
+    float,
+    BeforeValidator(lambda given: parse_level(str(given))),
+    Query(description=FIELDS["level"].description, json_schema_extra={"enum": [*LEVELS]}),
 ]
 
 IdPath = Annotated[str, Path(json_schema_extra={"format": "uuid"})]

@@ -49,14 +49,15 @@ class NewcomersOut(WireOut):
         description="Root mean square error about the dataset, as of an estimator."
     )
     half_width: float = Field(
-        description="Half of the 95 % interval for all people of now, as of an estimator; of histograms and "
+        description="Half of the interval for all people of now, at the `level` that is asked for, as "
+        "of an estimator; of histograms and "
         "shares as a part of all people."
     )
     population_predicted_error: float | None = Field(
         None, description="Root mean square error about the population, as of an estimator."
     )
     population_half_width: float | None = Field(
-        None, description="Half of the 95 % interval for the population, as of an estimator."
+        None, description="Half of the interval for the population, as of an estimator."
     )
 
 
@@ -129,7 +130,8 @@ class PlannedOut(WireOut):
         "null without local reports in it."
     )
     half_width: float | None = Field(
-        description="Half of the 95 % interval for the dataset that the answer will have, before it is cut "
+        description="Half of the interval for the dataset that the answer will have, of 95 % or at the "
+        "`level` that is asked for, before it is cut "
         "off at the range, in the unit of `predicted_error`. The most that it can be of `variance` and `sd`; "
         "of `range=found` that in the expected range; of a count in people. Null of other answers where the "
         "number of people is secret, since the interval depends on it, and of histograms, shares, quantiles, "
@@ -333,7 +335,9 @@ def _in_words(
         if chosen.half_width is None:
             offer = f"an answer for {more} of each epsilon costs a person at most"
         else:
-            half = f"{_gives(chosen, most)}, half of its 95 % interval{_in_range(chosen)}"
+            half = (
+                f"{_gives(chosen, most)}, half of its {100 * reading.level:g} % interval{_in_range(chosen)}"
+            )
             offer = f"{own}for {more} of each epsilon {half}, which costs a person at most"
         about = "" if planned.level is None else f"; it is about {planned.level.about}"
         parts.append(f"{offer} {_costs(chosen)}{refused}{about}{_guessed(chosen)}")

@@ -13,6 +13,7 @@ from app.core.errors import InvalidRequest
 from app.core.numbers import headline
 from app.core.release import StoredRelease
 from app.core.study import Study
+from app.estimators import confidence
 from app.estimators.interface import Interval, NotApplicable
 from app.estimators.series import Wave, combined, slope
 from app.estimators.together import KnownError
@@ -25,7 +26,7 @@ CHANGE, TREND = "change", "trend"
 SERIES = (CHANGE, TREND)
 """What is read off the published means of a series of studies."""
 
-ASKED = ("where", "measure", "of")
+ASKED = ("where", "measure", "of", "level")
 """What may be asked of them beside the statistic."""
 
 
@@ -85,14 +86,15 @@ class SeriesOut(WireOut):
         weights = [-1.0, 1.0] if statistic == CHANGE else slope(len(used))
         waves = [_wave(one, document, ask) for one, document in used]
         try:
-            read = combined(list(zip(weights, waves, strict=True)))
+            with confidence.at(ask.level):
+                read = combined(list(zip(weights, waves, strict=True)))
         except ValueError:
             raise NotApplicable(
                 "Intervals of more than ten means, each with its own risk, say nothing together."
             ) from None
         since = used[0][0].definition.slug
         shown = headline(read.estimate, read.interval.lower, read.interval.upper).in_words
-        level = f"{read.interval.level:.0%}"
+        level = f"{100 * read.interval.level:g}%"
         per = f"since {since}" if statistic == CHANGE else f"per study since {since}"
         return cls.model_validate(
             {
@@ -126,7 +128,7 @@ def check_asked(statistic: str, ask: Ask) -> Ask:
     Raises:
         InvalidRequest: names what it has no place for.
     """
-    plain = Ask(statistic=MEAN, where=ask.where, measure=ask.measure)
+    plain = Ask(statistic=MEAN, where=ask.where, measure=ask.measure, level=ask.level)
     rest = [name for name in Ask.__dataclass_fields__ if name not in (*ASKED, "statistic")]
     if given := [name for name in rest if getattr(ask, name) != getattr(plain, name)]:
         names = [*ask.parameters, *(name for name in given if name != "parameters")]

@@ -30,6 +30,7 @@ from app.core.epsilon import (
 from app.core.grid import NotANumber
 from app.core.measures import VALUE
 from app.core.numbers import JsonNumber, to_decimal, to_integer
+from app.estimators.confidence import LEVELS
 from app.web.patterns import ATTRIBUTE_PATTERN, LABEL_PATTERN, SLUG_PATTERN
 from app.web.validation_messages import InvalidValue
 
@@ -224,6 +225,22 @@ def parse_half_width(text: str) -> float:
     if not 0 < number < math.inf:
         raise InvalidValue("must be above 0")
     return number
+
+
+def parse_level(text: str) -> float:
+    """At which level intervals are read, one of `confidence.LEVELS`.
+
+    Raises:
+        InvalidValue: not one of them.
+    """
+    known = {str(level): level for level in LEVELS}
+    try:
+        found = known.get(str(float(text)))
+    except ValueError:
+        found = None
+    if found is None:
+        raise InvalidValue(f"must be one of {', '.join(known)}; that of the hourglass is hourglass_level")
+    return found
 
 
 def _lifetime(text: str) -> int:

@@ -6,7 +6,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from app.estimators.quantiles import LEVEL
+from app.estimators.confidence import LEVEL
 from app.estimators.together import ErrorBound, KnownError, drawn_to_whole, together
 
 

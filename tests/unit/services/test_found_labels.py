@@ -18,9 +18,10 @@ from app.core.errors import BudgetExhausted, InternalFault
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise
 from app.core.study import Relation, StudyDefinition, Trust
+from app.estimators.confidence import LEVEL
 from app.estimators.found_range import FoundRange, narrowed
 from app.estimators.interface import NoContributions, NotApplicable
-from app.estimators.quantiles import LEVEL, error_law
+from app.estimators.quantiles import error_law
 from app.services.shapes import found_means
 from app.services.shapes.found_plans import FoundPlan
 from app.services.shapes.shape_questions import resolve

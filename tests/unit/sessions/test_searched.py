@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
-from app.estimators.quantile_tree import SEARCHED_RISK
+from app.estimators.quantile_tree import searched_risk
 from app.sessions.response import Tally, truth_probability
 from app.sessions.search import Mode, Search, Target, advance, make_rules
 from app.sessions.searched import Round, Searched
@@ -64,7 +64,7 @@ def test_the_fit_is_the_weighted_isotonic_regression_of_scipy(found):
 
 @given(rounds)
 def test_a_bound_is_where_the_binomial_tail_is_its_risk(found):
-    risk = SEARCHED_RISK / len(found)
+    risk = searched_risk() / len(found)
     beside = searched(found).beside(0.5).below(STARTS)
     for one in found:
         truth = truth_probability(one.epsilon)

@@ -1,0 +1,103 @@
+"""Answers that are read at every level when they are drawn.
+
+Later nothing but the answer is left: its sums are sharpened, or were never kept. So it is read once for each
+level, by the law that it has there, and the ends are kept beside it (`app.services.statistics.kept_ends`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, Self, TypeVar
+
+from app.estimators import confidence
+from app.estimators.interface import Interval
+from app.estimators.together import ErrorBound
+
+T = TypeVar("T")
+
+Ends = tuple[float, float]
+"""What differs from level to level: both ends of an interval, the variance and the risk of a bound."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeveledBound(ErrorBound):
+    """A bound on an error with its variance and its risk at other levels, which rest on what they leave."""
+
+    others: tuple[Ends, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leveled(Interval):
+    """An interval with its ends at other levels, those of `confidence.OTHERS`."""
+
+    others: tuple[Ends, ...]
+
+    def moved(self, to: Callable[[float], float]) -> Self:
+        """See `Interval`."""
+        others = tuple((to(lower), to(upper)) for lower, upper in self.others)
+        return replace(super(Leveled, self).moved(to), others=others)
+
+
+def at_every_level(read: Callable[[], T]) -> T:
+    """What is read, each interval in it with its ends at all levels.
+
+    Args:
+        read: Reads what is drawn: a record, or a document of JSON. It draws nothing, and nothing but ends of
+            intervals differs in what it returns.
+
+    Privacy: post-processing.
+    """
+    found, others = read(), [_read_at(other, read) for other in confidence.OTHERS]
+    merged: T = _merged(found, others)
+    return merged
+
+
+def _read_at(level: float, read: Callable[[], T]) -> T:
+    with confidence.at(level):
+        return read()
+
+
+def _merged(found: Any, others: Sequence[Any]) -> Any:
+    """What was found, its intervals with the ends that they have in others."""
+    if isinstance(found, Interval):
+        own = {one.name: getattr(found, one.name) for one in fields(Interval)}
+        return Leveled(**own, others=tuple((one.lower, one.upper) for one in others))
+    if isinstance(found, ErrorBound):
+        own = {one.name: getattr(found, one.name) for one in fields(ErrorBound)}
+        return LeveledBound(**own, others=tuple((one.normal, one.risk) for one in others))
+    if is_dataclass(found) and not isinstance(found, type):
+        parts = _parts([one.name for one in fields(found)], getattr, found, others)
+        changed = {name: part for name, part in parts.items() if part is not getattr(found, name)}
+        return replace(found, **changed) if changed else found
+    if isinstance(found, Mapping):
+        shown = _parts(list(found), _item, found, others)
+        if names := leveled(found):
+            shown["others"] = tuple((one[names[0]], one[names[1]]) for one in others)
+        return shown
+    if isinstance(found, list | tuple) and found and not isinstance(found[0], int | float | str):
+        return [*_parts(range(len(found)), _item, found, others).values()]
+    return found
+
+
+def _item(of: Any, name: Any) -> Any:
+    return of[name]
+
+
+def _parts(
+    names: Sequence[Any], part: Callable[[Any, Any], Any], found: Any, others: Sequence[Any]
+) -> dict[Any, Any]:
+    return {name: _merged(part(found, name), [part(one, name) for one in others]) for name in names}
+
+
+def leveled(document: Mapping[str, Any]) -> tuple[str, str] | None:
+    """What differs from level to level in a document: in an interval, a point of a band, or a bound.
+
+    Bins have a lower and an upper end, too, and these stay.
+    """
+    if is_interval(document):
+        return "lower", "upper"
+    return ("normal", "risk") if "laplaces" in document and "reach" in document else None
+
+
+def is_interval(document: Mapping[str, Any]) -> bool:
+    """Whether a document is an interval, or a point of a band."""
+    return "lower" in document and "upper" in document and ("level" in document or "at" in document)
