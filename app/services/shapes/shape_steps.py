@@ -194,23 +194,10 @@ def plan_step(
     else:
         whole = planner.reading(here, replace(everyone, crowd=crowd), kept)
     # 3. What that charges.
-    charges = ledger.charges(kept, finer)
+    step = ledger.step(before, kept, finer)
     silent = {cohort.id for cohort in here if cohort.trust is Trust.LOCAL} - crowd.reported()
-    return ShapeStep(
-        crowd=crowd,
-        whole=whole,
-        labels=tuple(labels),
-        off_labels=off_labels,
-        before=before,
-        noise=noise,
-        had={piece.number: piece.share for piece in pieces},
-        pieces=tuple(kept),
-        finer=finer,
-        closed=ledger.closed & _numbers(kept),
-        used=[one for one in ledger.used(kept, finer, charges) if one.cohort_id not in silent],
-        charges=charges,
-        paid=ledger.paid,
-    )
+    step["used"] = [one for one in step["used"] if one.cohort_id not in silent]
+    return ShapeStep(crowd=crowd, whole=whole, labels=tuple(labels), off_labels=off_labels, **step)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache
 from operator import eq
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from app.core.cohort import Cohort, Cohorts
 from app.core.epsilon import MICRO
@@ -315,6 +315,30 @@ class PieceLedger:
             start=share,
         )
         return priced(piece, noise)
+
+    def step(self, before: LastStep | None, kept: Sequence[Piece], finer: frozenset[int]) -> dict[str, Any]:
+        """What a step takes and does, by the names of `PieceStep`.
+
+        Args:
+            before: The step before it.
+            kept: Every piece as it will be.
+            finer: Numbers of those whose noise it draws.
+
+        Raises:
+            InternalFault: as `charges`.
+        """
+        charges = self.charges(kept, finer)
+        return {
+            "before": before,
+            "noise": self._noise,
+            "had": {piece.number: piece.share for piece in self.pieces},
+            "pieces": tuple(kept),
+            "finer": finer,
+            "closed": self.closed & {piece.number for piece in kept},
+            "used": self.used(kept, finer, charges),
+            "charges": charges,
+            "paid": self.paid,
+        }
 
     def charges(self, kept: Sequence[Piece], finer: frozenset[int]) -> Charges:
         """What the step costs; checked against what people have left.

@@ -250,24 +250,15 @@ def step_of(
     parts: tuple[Part, ...] = (),
 ) -> Step:
     """The step that draws the noise of some pieces and reads all that are kept."""
-    charges = ledger.charges(kept, finer)
     return Step(
         estimator=whole.estimator,
         question=whole.question,
         plan=plan,
-        before=before,
-        noise=whole.noise,
-        had={piece.number: piece.share for piece in ledger.pieces},
-        pieces=tuple(kept),
-        finer=finer,
-        closed=ledger.closed & {piece.number for piece in kept},
-        used=ledger.used(kept, finer, charges),
-        charges=charges,
-        paid=ledger.paid,
         people=sum(ledger.cohorts.column("count")),
         left_out=left_out,
         silent=whole.people.silent,
         parts=parts,
+        **ledger.step(before, kept, finer),
     )
 
 
