@@ -15,7 +15,7 @@ from app.estimators.interface import Conclusion, Plan, Question
 from app.services.statistics import planning
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import Ask, Resolved, resolve
-from app.services.statistics.steps import Step, plan_step, take
+from app.services.statistics.steps import MeanStep, plan_step, take
 
 STUDY = StudyDefinition(
     slug="minutes",
@@ -71,7 +71,7 @@ class History:
     cohorts: dict[int, Cohort] = field(default_factory=dict)
     pieces: dict[int, Piece] = field(default_factory=dict)
     before: LastStep | None = None
-    steps: list[Step] = field(default_factory=list)
+    steps: list[MeanStep] = field(default_factory=list)
 
     def join(self, epsilon: int, values: Sequence[int], trust: Trust = Trust.CENTRAL) -> int:
         """People who are folded into a cohort of their own; its id."""
@@ -101,7 +101,7 @@ class History:
         """Cohorts as the service reads them."""
         return [cohort for cohort in self.cohorts.values() if cohort.count]
 
-    def plan(self, share: int, cap: int | None = None) -> Step | None:
+    def plan(self, share: int, cap: int | None = None) -> MeanStep | None:
         """The next step to a share [ppm], with a cap [micro-epsilon]."""
         resolved, question = self._asked(share, cap)
         return plan_step(self.study, self.live, resolved, question, list(self.pieces.values()), self.before)
@@ -118,7 +118,7 @@ class History:
         )
         return resolved, resolved.question(self.study, people=sum(cohort.count for cohort in self.live))
 
-    def publish(self, step: Step, share: int) -> tuple[Conclusion, Taken]:
+    def publish(self, step: MeanStep, share: int) -> tuple[Conclusion, Taken]:
         """Draw a step and keep what it leaves."""
         conclusion, taken = take(step, self.live)
         for charge in step.charges:

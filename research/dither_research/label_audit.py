@@ -30,7 +30,7 @@ from app.services.statistics import planning
 from app.services.statistics.by_label import plan_by
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import Ask, resolve
-from app.services.statistics.steps import Step, take
+from app.services.statistics.steps import MeanStep, take
 from dither_research.histories import STUDY, cohort_of
 from dither_research.privacy_audit import STEPS, Cells, Subject, cells
 from dither_research.shape_audit import BESIDE, COARSE, PART
@@ -97,7 +97,7 @@ def _subject(name: str, *, part: float, planted: bool = False) -> Subject:
     )
 
 
-def _planned(value: int) -> tuple[list[Cohort], Step]:
+def _planned(value: int) -> tuple[list[Cohort], MeanStep]:
     cohorts = [
         cohort_of(PERSON, EPSILON, [value]),
         cohort_of(2, EPSILON, [GRID_SIZE] * COMPANIONS),

@@ -34,7 +34,7 @@ from app.services.shapes.shape_labels import LabelsPlan
 from app.services.shapes.shape_questions import CORRELATION, COVARIANCE
 from app.services.shapes.shape_questions import resolve as resolve_shape
 from app.services.statistics.questions import PAIR, Ask, resolve
-from app.services.statistics.steps import Step, plan_step, take
+from app.services.statistics.steps import MeanStep, plan_step, take
 from dither_research.histories import STUDY, cohort_of
 from dither_research.label_audit import BY_REGION, NOTHING
 from dither_research.privacy_audit import Cells, Subject
@@ -258,7 +258,7 @@ def _likelier(
     return likelier
 
 
-def planned(values: Mapping[str, Sequence[int]], measure: str) -> tuple[list[Cohort], Step]:
+def planned(values: Mapping[str, Sequence[int]], measure: str) -> tuple[list[Cohort], MeanStep]:
     """The cohort of a person and companions as a question about one measure sees it, and the answer's step.
 
     Args:

@@ -33,7 +33,7 @@ from app.estimators.interface import UNIT_SCALE, Conclusion, Interval, Plan
 from app.services.statistics import combining_secret, planning
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import Ask, resolve
-from app.services.statistics.steps import Step, take
+from app.services.statistics.steps import MeanStep, take
 from dither_research.histories import GAUSSIAN_STUDY, STUDY, History, cohort_of
 from dither_research.privacy_audit import Cells, Subject
 
@@ -135,16 +135,16 @@ def _leave_unseen(history: History) -> None:
     history.cohorts[COMPANIONS] = replace(history.cohorts[COMPANIONS], count=before.count)
 
 
-def _as_planned(step: Step) -> Step:
+def _as_planned(step: MeanStep) -> MeanStep:
     return step
 
 
-def _forget_the_first(step: Step) -> Step:
+def _forget_the_first(step: MeanStep) -> MeanStep:
     """Nothing says any more that there is noise to be lowered."""
     return replace(step, pieces=tuple(replace(piece, scale=0.0) for piece in step.pieces))
 
 
-def _forget_the_share(step: Step) -> Step:
+def _forget_the_share(step: MeanStep) -> MeanStep:
     """The same with Gaussian noise, where a step draws what its share adds."""
     return replace(step, had={})
 
@@ -154,7 +154,7 @@ def steps_subject(
     statistic: Statistic,
     *,
     between: Callable[[History], None] = _stay,
-    plant: Callable[[Step], Step] = _as_planned,
+    plant: Callable[[MeanStep], MeanStep] = _as_planned,
     planted: bool = False,
     effort: float = 1,
 ) -> Subject:
@@ -186,7 +186,11 @@ def steps_subject(
 
 
 def gaussian_subject(
-    name: str, *, plant: Callable[[Step], Step] = _as_planned, planted: bool = False, effort: float = 1
+    name: str,
+    *,
+    plant: Callable[[MeanStep], MeanStep] = _as_planned,
+    planted: bool = False,
+    effort: float = 1,
 ) -> Subject:
     """Two steps with Gaussian noise, of which the second answer is sufficient: it averages both draws."""
 
@@ -307,8 +311,8 @@ class _Steps:
         charged: What both charge the person [micro-epsilon].
     """
 
-    first: Step
-    second: Step
+    first: MeanStep
+    second: MeanStep
     cohorts: tuple[Cohort, ...]
     cohorts_then: tuple[Cohort, ...]
     charged: int
@@ -318,7 +322,7 @@ class _Steps:
         cls,
         value: int,
         between: Callable[[History], None],
-        plant: Callable[[Step], Step],
+        plant: Callable[[MeanStep], MeanStep],
         *,
         first: int = FIRST,
         last: int = LAST,
@@ -356,7 +360,7 @@ def _noisy_sums(steps: _Steps, draws: int) -> tuple[Floats, Floats]:
     return pairs[0], pairs[1]
 
 
-def _without_companions(step: Step, piece: Piece, cohorts: Sequence[Cohort]) -> float:
+def _without_companions(step: MeanStep, piece: Piece, cohorts: Sequence[Cohort]) -> float:
     totals = {cohort.id: cohort.total for cohort in cohorts}
     weights = {member.cohort_id: member.weight for member in piece.members}
     mine = weights.pop(PERSON)
@@ -364,6 +368,6 @@ def _without_companions(step: Step, piece: Piece, cohorts: Sequence[Cohort]) -> 
     return (piece.first / step.noise.counted(piece.share) - theirs) / (mine * GRID_SIZE)
 
 
-def _silent(step: Step) -> Step:
+def _silent(step: MeanStep) -> MeanStep:
     """A step that draws and reads no answer from it, which is post-processing and takes longer."""
     return replace(step, plan=replace(step.plan, conclude=lambda _: NOTHING))

@@ -35,8 +35,8 @@ def asked(source: str, names: set[str]) -> set[str]:
 def test_no_code_asks_which_kind_of_plan_it_has():
     assert Services.__module__, "it imports every kind of plan"
     names = set(kinds(AnyMade))
-    assert {"Alone", "Step", "ShapeStep", "LabelsPlan", "FoundPlan"} <= names
-    assert asked("isinstance(made, Step | Alone)", names) == {"Step", "Alone"}
+    assert {"Alone", "MeanStep", "ShapeStep", "LabelsPlan", "FoundPlan"} <= names
+    assert asked("isinstance(made, MeanStep | Alone)", names) == {"MeanStep", "Alone"}
     paths = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
     assert not {str(path): found for path in paths if (found := asked(path.read_text(), names))}
 

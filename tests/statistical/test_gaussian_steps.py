@@ -26,7 +26,7 @@ from app.mechanisms.entropy import system_bits
 from app.mechanisms.refined_gaussian import more_gaussian, part_sigma
 from app.services.statistics import whole_plans
 from app.services.statistics.piece_noise import NOISES
-from app.services.statistics.steps import Step, take
+from app.services.statistics.steps import MeanStep, take
 from app.services.statistics.whole_plans import planned_share
 from tests.statistical import Z
 from tests.statistical.test_steps import COHORTS, STUDY, charged, steps_to
@@ -38,16 +38,16 @@ PARTS = st.lists(st.integers(1, MICRO), min_size=1, max_size=8)
 
 
 @pytest.fixture(scope="module")
-def tenths() -> list[Step]:
+def tenths() -> list[MeanStep]:
     return steps_to(*(MICRO * tenth // 10 for tenth in range(1, 11)), study=GAUSSIAN)
 
 
 @pytest.fixture(scope="module")
-def uneven() -> list[Step]:
+def uneven() -> list[MeanStep]:
     return steps_to(*UNEVEN, study=GAUSSIAN)
 
 
-def noises(chain: list[Step]) -> list[float]:
+def noises(chain: list[MeanStep]) -> list[float]:
     """What one chain leaves in both of its means, in standard deviations of one answer at share 1."""
     state: Piece | None = None
     for step in chain:
@@ -73,7 +73,7 @@ def verdict(samples: list[float]) -> bool:
     return abs(float(squares.mean()) - 1) <= Z * math.sqrt(2 / squares.size)
 
 
-def whole_of(first: int, **asked: str) -> list[Step]:
+def whole_of(first: int, **asked: str) -> list[MeanStep]:
     """One answer at share 1 with the weights of steps that begin with another share."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(whole_plans, "planned_share", lambda _: planned_share(first))
@@ -97,7 +97,7 @@ def test_steps_charge_what_one_whole_answer_does(estimator: str, shares: tuple[i
         assert charged(chain)[1] >= offers[1] - 1
 
 
-def test_the_last_step_says_the_error_of_one_answer(tenths: list[Step], uneven: list[Step]) -> None:
+def test_the_last_step_says_the_error_of_one_answer(tenths: list[MeanStep], uneven: list[MeanStep]) -> None:
     for chain, first in ((tenths, MICRO // 10), (uneven, UNEVEN[0])):
         (once,) = whole_of(first)
         assert chain[-1].plan.predicted_error == pytest.approx(once.plan.predicted_error, rel=1e-12)
@@ -157,12 +157,12 @@ def test_squares_with_a_quarter_of_the_sigma_would_cost_more() -> None:
 
 
 @pytest.mark.statistical
-def test_steps_end_with_the_noise_of_one_answer(tenths: list[Step], uneven: list[Step]) -> None:
+def test_steps_end_with_the_noise_of_one_answer(tenths: list[MeanStep], uneven: list[MeanStep]) -> None:
     for chain in (tenths, uneven):
         assert verdict([left for _ in range(CHAINS) for left in noises(chain)])
 
 
 @pytest.mark.statistical
-def test_control_a_chain_that_ends_half_way_is_caught(tenths: list[Step]) -> None:
+def test_control_a_chain_that_ends_half_way_is_caught(tenths: list[MeanStep]) -> None:
     """Without the last five draws: noise of share .5 has twice the variance."""
     assert not verdict([left for _ in range(CHAINS) for left in noises(tenths[:5])])

@@ -19,7 +19,7 @@ from app.core.piece import LastStep, Piece
 from app.core.study import Relation, StudyDefinition, Trust
 from app.services.statistics import whole_plans
 from app.services.statistics.questions import Ask, resolve
-from app.services.statistics.steps import Step, plan_step, take
+from app.services.statistics.steps import MeanStep, plan_step, take
 from app.services.statistics.whole_plans import planned_share
 from tests.statistical import Z
 
@@ -52,9 +52,9 @@ COHORTS = [
 ]
 
 
-def steps_to(*shares: int, study: StudyDefinition = STUDY, estimator: str = "adpm") -> list[Step]:
+def steps_to(*shares: int, study: StudyDefinition = STUDY, estimator: str = "adpm") -> list[MeanStep]:
     """The steps of one question to these shares, as one follows the other."""
-    found: list[Step] = []
+    found: list[MeanStep] = []
     pieces: list[Piece] = []
     before: LastStep | None = None
     spent = dict.fromkeys((cohort.id for cohort in COHORTS), 0)
@@ -72,7 +72,7 @@ def steps_to(*shares: int, study: StudyDefinition = STUDY, estimator: str = "adp
     return found
 
 
-def charged(steps: list[Step]) -> dict[int, int]:
+def charged(steps: list[MeanStep]) -> dict[int, int]:
     sums = {cohort.id: 0 for cohort in COHORTS}
     for step in steps:
         for charge in step.charges:
@@ -80,7 +80,7 @@ def charged(steps: list[Step]) -> dict[int, int]:
     return sums
 
 
-def noises(chain: list[Step]) -> tuple[list[float], float]:
+def noises(chain: list[MeanStep]) -> tuple[list[float], float]:
     """What one chain leaves in both of its sums, in scales of an answer at share 1, and the variance said."""
     state: Piece | None = None
     for step in chain:
@@ -110,11 +110,11 @@ def verdict(samples: list[float]) -> bool:
 
 
 @pytest.fixture(scope="module")
-def tenths() -> list[Step]:
+def tenths() -> list[MeanStep]:
     return steps_to(*(MICRO * tenth // 10 for tenth in range(1, 11)))
 
 
-def test_ten_tenths_charge_what_one_whole_answer_does(tenths: list[Step]) -> None:
+def test_ten_tenths_charge_what_one_whole_answer_does(tenths: list[MeanStep]) -> None:
     # With the same weights: those of the first step.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(whole_plans, "planned_share", lambda _: planned_share(MICRO // 10))
@@ -122,11 +122,11 @@ def test_ten_tenths_charge_what_one_whole_answer_does(tenths: list[Step]) -> Non
     assert len(tenths[-1].pieces) == 1
 
 
-def test_ten_steps_end_with_the_noise_of_one_answer(tenths: list[Step]) -> None:
+def test_ten_steps_end_with_the_noise_of_one_answer(tenths: list[MeanStep]) -> None:
     assert verdict([left for _ in range(CHAINS) for left in noises(tenths)[0]])
 
 
-def test_control_the_mean_of_ten_answers_at_a_tenth_is_caught(tenths: list[Step]) -> None:
+def test_control_the_mean_of_ten_answers_at_a_tenth_is_caught(tenths: list[MeanStep]) -> None:
     means = []
     for _ in range(CHAINS // 5):
         answers = [noises(tenths[:1])[0] for _ in range(10)]
@@ -135,6 +135,6 @@ def test_control_the_mean_of_ten_answers_at_a_tenth_is_caught(tenths: list[Step]
     assert float(np.square(means).mean()) / 2 > 5
 
 
-def test_control_a_chain_that_ends_half_way_is_caught(tenths: list[Step]) -> None:
+def test_control_a_chain_that_ends_half_way_is_caught(tenths: list[MeanStep]) -> None:
     """Without the last five refinements: noise of share .5 has four times the variance."""
     assert not verdict([left for _ in range(CHAINS) for left in noises(tenths[:5])[0]])

@@ -9,14 +9,14 @@ from app.estimators.interface import NotApplicable
 from app.services.shapes import shape_kinds
 from app.services.shapes.shape_plans import SUMMARIES
 from app.services.shapes.shape_questions import BY_BINS
-from app.services.shapes.shape_request import Made, ShapeRequest, Situation
+from app.services.shapes.shape_request import PlannedShape, ShapeRequest, ShapeSituation
 from app.services.statistics.answers_left import Priced, count_left, priced_members, steps_left
 from app.services.statistics.drafting import PlannedEstimator
 from app.services.statistics.reading import Reading
 
 
 def priced(
-    request: ShapeRequest, now: Situation, reading: Reading
+    request: ShapeRequest, now: ShapeSituation, reading: Reading
 ) -> tuple[Sequence[PlannedEstimator], ServiceError | None]:
     """What answers the question, nothing where that is refused; and what refuses it."""
     left, nothing = None, None
@@ -37,7 +37,7 @@ def priced(
     return [_estimator(request, made, reading, left)], nothing
 
 
-def _left(request: ShapeRequest, now: Situation) -> int | None:
+def _left(request: ShapeRequest, now: ShapeSituation) -> int | None:
     """How many more answers to this question there are, see `app.services.statistics.answers_left`."""
 
     def planned(rows: Sequence[Cohort], best: float | None) -> tuple[float, Priced]:
@@ -48,7 +48,9 @@ def _left(request: ShapeRequest, now: Situation) -> int | None:
     return count_left(now.cohorts, now.best, planned)
 
 
-def _estimator(request: ShapeRequest, made: Made, reading: Reading, left: int | None) -> PlannedEstimator:
+def _estimator(
+    request: ShapeRequest, made: PlannedShape, reading: Reading, left: int | None
+) -> PlannedEstimator:
     question, asked, shown = request.question, reading.ask.statistic, made.for_all
     return PlannedEstimator.of(
         request.study.definition,

@@ -38,7 +38,7 @@ from app.store import cohorts, sessions
 from app.store import releases as store
 from app.store.database import Connection
 
-Made = ShapeStep | AnyPlan
+PlannedShape = ShapeStep | AnyPlan
 """An answer that can be made."""
 
 
@@ -130,7 +130,7 @@ class ShapeRequest(AnyRequest):
         searches = [from_document(Search, json.loads(record.document)) for record in records]
         return Searched.of(searches, people=answering.people, reporting=answering.reporting)
 
-    def check_read(self, made: Made) -> None:
+    def check_read(self, made: PlannedShape) -> None:
         """Refuse an answer off which the statistic cannot be read.
 
         Raises:
@@ -144,15 +144,15 @@ class ShapeRequest(AnyRequest):
         """None: local people are left out of most, and no reason to refuse."""
         return 0
 
-    def compared(self, made: Made) -> tuple[int, int, float]:
+    def compared(self, made: PlannedShape) -> tuple[int, int, float]:
         """People, those who cannot pay, and the predicted width [part of all that it can be]."""
         return made.crowd.people, made.crowd.unable, made.interval_width
 
-    def told(self, made: Made) -> float:
+    def told(self, made: PlannedShape) -> float:
         """What an interval takes up of all that its number can be."""
         return made.for_all.told(self.study.definition, self.question)
 
-    def accuracy(self, made: Made, reading: Reading) -> Accuracy:
+    def accuracy(self, made: PlannedShape, reading: Reading) -> Accuracy:
         """Of a mean and what is read off it in the unit of that; of a found range as of the expected one."""
         study, shown = self.study.definition, made.for_all
         if shown.of_mean is not None:
@@ -162,7 +162,7 @@ class ShapeRequest(AnyRequest):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation(AnySituation[ShapeRequest]):
+class ShapeSituation(AnySituation[ShapeRequest]):
     """What an answer is planned from.
 
     Attributes:
@@ -174,7 +174,7 @@ class Situation(AnySituation[ShapeRequest]):
     @classmethod
     async def read(
         cls, connection: Connection, request: ShapeRequest, rows: Sequence[Cohort], *, epoch: int
-    ) -> "Situation":
+    ) -> "ShapeSituation":
         """Read what else there is, the cohorts that are asked given."""
         searched = await request.searched(connection)
         before, kept = await request.kept(connection)
@@ -187,7 +187,7 @@ class Situation(AnySituation[ShapeRequest]):
         more = 0 if self.searched is None else self.searched.people - self.searched.reporting
         return sum(row.count for row in self.cohorts) + more
 
-    def made(self, request: ShapeRequest) -> Made:
+    def made(self, request: ShapeRequest) -> PlannedShape:
         """The answer to a request: a step, or one with noise of its own."""
         study, question, step = request.study.definition, request.question, None
         if request.by_steps:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from app.core.errors import ServiceError
 from app.services.shapes.shape_planned import priced
-from app.services.shapes.shape_request import Made, ShapeRequest, Situation
+from app.services.shapes.shape_request import PlannedShape, ShapeRequest, ShapeSituation
 from app.services.shapes.shape_sums import Scanning
 from app.services.statistics.answering import Answering
 from app.services.statistics.drafting import PlannedEstimator
@@ -16,18 +16,18 @@ VERSION = 5
 """Grows whenever the distribution of answers changes."""
 
 
-class Shapes(Answering[ShapeRequest, Situation]):
+class Shapes(Answering[ShapeRequest, ShapeSituation]):
     """Answers questions for the distribution of the values."""
 
     request_of = ShapeRequest.of
-    situation = Situation
+    situation = ShapeSituation
 
     def _priced(
-        self, request: ShapeRequest, now: Situation, reading: Reading
+        self, request: ShapeRequest, now: ShapeSituation, reading: Reading
     ) -> tuple[Sequence[PlannedEstimator], ServiceError | None]:
         return priced(request, now, reading)
 
-    async def _said(self, run: Run, request: ShapeRequest, now: Situation, made: Made) -> Said:
+    async def _said(self, run: Run, request: ShapeRequest, now: ShapeSituation, made: PlannedShape) -> Said:
         question, crowd = request.question, made.crowd
         used, reported = made.used, crowd.reported()
         answered = await made.answered(

@@ -34,7 +34,7 @@ from app.services.statistics.label_pieces import labels_of, members_of
 from app.services.statistics.piece_ledger import PieceLedger, check_gain, next_number
 from app.services.statistics.piece_noise import NOISES
 from app.services.statistics.questions import Resolved
-from app.services.statistics.steps import Part, Step
+from app.services.statistics.steps import LabelPart, MeanStep
 from app.services.statistics.whole_plans import Whole, plan_people, plan_whole
 from app.services.work import checkpoint
 
@@ -47,7 +47,7 @@ def plan_by(
     pieces: Sequence[Piece],
     before: LastStep | None,
     among: Sequence[Estimator] | None = None,
-) -> Step:
+) -> MeanStep:
     """Plan the step of a question by an attribute to its share; see `statistics.steps.plan_step`.
 
     Returns:
@@ -71,7 +71,7 @@ def plan_by(
         kept[label_of[piece.number]].append(piece)
     # Of a piece whose people have all left it is not known which label they had: it has a place in each.
     gone = [piece.number for piece in pieces if piece.number not in label_of]
-    number, parts, step = next_number(pieces), list[Part](), steps.step_number(before)
+    number, parts, step = next_number(pieces), list[LabelPart](), steps.step_number(before)
     for name, cell in cells.items():
         checkpoint()
         crowd = whole.people.some(study, members[name])
@@ -130,7 +130,7 @@ def _part(
     gone: Sequence[int],
     number: int,
     step: int,
-) -> Part:
+) -> LabelPart:
     """One label: its people, the pieces that it has and is to have, and the plan that reads them.
 
     Args:
@@ -152,7 +152,7 @@ def _part(
     question = replace(whole.question, people=sum(people.cohorts.column("count")), together=together)
     trusts, counts = people.cohorts.column("trust"), people.cohorts.column("count")
     central = Trust.CENTRAL in trusts
-    part = Part(
+    part = LabelPart(
         where={**resolved.where, **cell},
         cohorts=people.cohorts,
         left_out=sum(count for trust, count in zip(trusts, counts, strict=True) if trust is Trust.CENTRAL),

@@ -28,7 +28,7 @@ class Turnout(Protocol):
         """Those who did not report the measure."""
 
 
-class Planned(Protocol):
+class MadeOf(Protocol):
     """What answers, and from what."""
 
     @property
@@ -47,7 +47,7 @@ class Planned(Protocol):
 def said_of(
     study: StudyDefinition,
     resolved: Resolved,
-    made: Planned,
+    made: MadeOf,
     conclusion: Conclusion,
     turnout: Turnout,
     why: str = BudgetExhausted.code,

@@ -11,12 +11,12 @@ from app.services.statistics import drafting
 from app.services.statistics.answers_left import answers_left, steps_left
 from app.services.statistics.drafting import PlannedEstimator
 from app.services.statistics.reading import Reading
-from app.services.statistics.release_request import Made, ReleaseRequest, Situation
-from app.services.statistics.steps import Step
+from app.services.statistics.release_request import MeanSituation, PlannedMean, ReleaseRequest
+from app.services.statistics.steps import MeanStep
 
 
 def priced(
-    request: ReleaseRequest, now: Situation, reading: Reading
+    request: ReleaseRequest, now: MeanSituation, reading: Reading
 ) -> tuple[Sequence[PlannedEstimator], ServiceError | None]:
     """What every estimator that has an answer would do, the one that is chosen first; and what refuses it."""
     definition, name = request.study.definition, request.question.estimator
@@ -26,7 +26,7 @@ def priced(
         else [registry.get(name, definition.relation, definition.noise)]
     )
     planned = [entry for one in estimators if (entry := _plan(request, now, one, reading))]
-    made: Made | None = None
+    made: PlannedMean | None = None
     refusal: ServiceError | None = None
     try:
         made = now.made(request)
@@ -44,7 +44,7 @@ def priced(
 
 
 def _plan(
-    request: ReleaseRequest, now: Situation, estimator: Estimator, reading: Reading
+    request: ReleaseRequest, now: MeanSituation, estimator: Estimator, reading: Reading
 ) -> PlannedEstimator | None:
     """What one estimator would do; None where it has no answer."""
     definition, resolved = request.study.definition, request.question
@@ -64,7 +64,7 @@ def _plan(
 
 
 def _plan_step(
-    request: ReleaseRequest, now: Situation, step: Step, estimator: Estimator, reading: Reading
+    request: ReleaseRequest, now: MeanSituation, step: MeanStep, estimator: Estimator, reading: Reading
 ) -> PlannedEstimator:
     resolved, without = request.question, None
     if resolved.tilt:

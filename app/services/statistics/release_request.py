@@ -23,12 +23,12 @@ from app.services.statistics.crowds import Crowd
 from app.services.statistics.levels import Level
 from app.services.statistics.questions import Ask, Resolved, resolve
 from app.services.statistics.reading import Reading
-from app.services.statistics.steps import Step, plan_step
+from app.services.statistics.steps import MeanStep, plan_step
 from app.store import combined
 from app.store import releases as store
 from app.store.database import Connection
 
-Made = Step | Alone
+PlannedMean = MeanStep | Alone
 """An answer that can be made."""
 
 
@@ -116,7 +116,7 @@ class ReleaseRequest(AnyRequest):
             best = await store.latest(connection, self.study.id, self.question.combined().family)
         return best or await store.latest(connection, self.study.id, self.question.digest)
 
-    def check_read(self, made: Made) -> None:
+    def check_read(self, made: PlannedMean) -> None:
         """Refuse a step without an answer for a label that is needed.
 
         Raises:
@@ -131,11 +131,11 @@ class ReleaseRequest(AnyRequest):
         """All but those who did not report the measure."""
         return (facts.people_left_out or 0) - facts.silent
 
-    def compared(self, made: Made) -> tuple[int, int, float]:
+    def compared(self, made: PlannedMean) -> tuple[int, int, float]:
         """People, those who cannot pay, and the predicted width [data's unit]."""
         return made.people, made.left_out, planning.interval_width(self.study.definition, made.plan)
 
-    def told(self, made: Made) -> float:
+    def told(self, made: PlannedMean) -> float:
         """What the interval of a mean, or of a variance, takes up of all that it can be."""
         whole, plan = self.widest, made.plan
         if not self.compares and made.question.expected_size is None:
@@ -147,17 +147,17 @@ class ReleaseRequest(AnyRequest):
             return says_nothing.width_of(plan.predicted_error) / whole
         return planning.interval_width(self.study.definition, plan) / whole
 
-    def readable(self, made: Made) -> Readable:
+    def readable(self, made: PlannedMean) -> Readable:
         """What is read off an answer."""
         return Readable(study=self.study.definition, plan=made.plan, people=made.people)
 
-    def accuracy(self, made: Made, reading: Reading) -> Accuracy:
+    def accuracy(self, made: PlannedMean, reading: Reading) -> Accuracy:
         """Of what is read off an answer, in the unit of that."""
         return self.readable(made).accuracy(reading)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation(AnySituation[ReleaseRequest]):
+class MeanSituation(AnySituation[ReleaseRequest]):
     """What an answer is planned from.
 
     Attributes:
@@ -170,7 +170,7 @@ class Situation(AnySituation[ReleaseRequest]):
     @classmethod
     async def read(
         cls, connection: Connection, request: ReleaseRequest, rows: Sequence[Cohort], *, epoch: int
-    ) -> "Situation":
+    ) -> "MeanSituation":
         """Read what else there is, all cohorts given."""
         definition, resolved = request.study.definition, request.question
         cohorts = resolved.among(definition, rows)
@@ -203,7 +203,7 @@ class Situation(AnySituation[ReleaseRequest]):
         """The people who are there."""
         return self.people.people
 
-    def step(self, request: ReleaseRequest, among: Sequence[Estimator] | None = None) -> Step | None:
+    def step(self, request: ReleaseRequest, among: Sequence[Estimator] | None = None) -> MeanStep | None:
         """The step that answers the request; None where it is answered with noise of its own."""
         if not request.by_steps:
             return None
@@ -211,7 +211,7 @@ class Situation(AnySituation[ReleaseRequest]):
         plan = plan_by if resolved.by else plan_step
         return plan(definition, self.cohorts, resolved, self.question, self.pieces, self.before, among)
 
-    def made(self, request: ReleaseRequest) -> Made:
+    def made(self, request: ReleaseRequest) -> PlannedMean:
         """The answer to a request: a step, or one with noise of its own."""
         step = self.step(request)
         if step is not None:

@@ -21,7 +21,7 @@ from app.services.statistics.drafts import Said, drafted
 from app.services.statistics.questions import Resolved
 from app.services.statistics.reading import Reading
 from app.services.statistics.release_plans import priced
-from app.services.statistics.release_request import Made, ReleaseRequest, Situation
+from app.services.statistics.release_request import MeanSituation, PlannedMean, ReleaseRequest
 from app.services.statistics.saturation import Saturation
 from app.store import cohorts, combined, release_lists
 from app.store import releases as store
@@ -44,11 +44,11 @@ SEVERAL_NUMBERS = ("histogram", "shares", "coordinates", "describe")
 """Estimators whose answers have several numbers for each label."""
 
 
-class Releases(Answering[ReleaseRequest, Situation]):
+class Releases(Answering[ReleaseRequest, MeanSituation]):
     """Answers questions for means and what is read off them; reads and lists releases of every kind."""
 
     request_of = ReleaseRequest.of
-    situation = Situation
+    situation = MeanSituation
 
     def __init__(
         self,
@@ -162,14 +162,14 @@ class Releases(Answering[ReleaseRequest, Situation]):
         study, definition = request.study, request.study.definition
         secret = definition.relation is Relation.ADD_REMOVE_ONE
 
-        async def body(connection: Connection) -> tuple[Situation, Sources, Resolved]:
+        async def body(connection: Connection) -> tuple[MeanSituation, Sources, Resolved]:
             epochs = await cohorts.read_epochs(connection, study.id)
             rows = [] if secret else await cohorts.read_cohorts(connection, study.id)
             sources, own = await combined.read_sources(connection, study.id), request
             if secret:
                 sources, level = combining_secret.chosen(definition, sources)
                 own = await request.about(connection, level)
-            situation = await Situation.read(connection, own, rows, epoch=epochs.folded)
+            situation = await MeanSituation.read(connection, own, rows, epoch=epochs.folded)
             return situation, sources, own.question
 
         now, sources, resolved = await run("release.sources", body)
@@ -193,10 +193,10 @@ class Releases(Answering[ReleaseRequest, Situation]):
         return release if best is None else replace(best, replayed=release.replayed)
 
     def _priced(
-        self, request: ReleaseRequest, now: Situation, reading: Reading
+        self, request: ReleaseRequest, now: MeanSituation, reading: Reading
     ) -> tuple[Sequence[PlannedEstimator], ServiceError | None]:
         return priced(request, now, reading)
 
-    async def _said(self, run: Run, request: ReleaseRequest, now: Situation, made: Made) -> Said:
+    async def _said(self, run: Run, request: ReleaseRequest, now: MeanSituation, made: PlannedMean) -> Said:
         with self._observer.step("draw"):
             return await work.run(made.said, request.study.definition, request.question, now.cohorts)

@@ -78,7 +78,7 @@ from app.services.work import checkpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class LabelPart:
     """One label of a question by an attribute, see `app.services.statistics.by_label`.
 
     Attributes:
@@ -99,7 +99,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step(PieceStep):
+class MeanStep(PieceStep):
     """A step of a mean that can be taken.
 
     Attributes:
@@ -115,7 +115,7 @@ class Step(PieceStep):
     people: int
     left_out: int
     silent: int
-    parts: tuple[Part, ...] = ()
+    parts: tuple[LabelPart, ...] = ()
 
     def said(self, study: StudyDefinition, resolved: Resolved, cohorts: Sequence[Cohort]) -> Said:
         """Draw and read: an answer that sharpens the one before it. Fails closed. Draws entropy."""
@@ -139,7 +139,7 @@ def plan_step(
     pieces: Sequence[Piece],
     before: LastStep | None,
     among: Sequence[Estimator] | None = None,
-) -> Step | None:
+) -> MeanStep | None:
     """Plan the step of a question to its share.
 
     Args:
@@ -247,10 +247,10 @@ def step_of(
     plan: Plan,
     *,
     left_out: int,
-    parts: tuple[Part, ...] = (),
-) -> Step:
+    parts: tuple[LabelPart, ...] = (),
+) -> MeanStep:
     """The step that draws the noise of some pieces and reads all that are kept."""
-    return Step(
+    return MeanStep(
         estimator=whole.estimator,
         question=whole.question,
         plan=plan,
@@ -267,7 +267,7 @@ def _by_cohort(people: Crowd, weights: Sequence[int]) -> Iterator[tuple[int, int
     return zip(people.cohorts.column("id"), map(weights.__getitem__, people.places), strict=True)
 
 
-def take(step: Step, cohorts: Sequence[Cohort]) -> tuple[Conclusion, Taken]:
+def take(step: MeanStep, cohorts: Sequence[Cohort]) -> tuple[Conclusion, Taken]:
     """Draw the noise of a step and read the answer. Draws entropy; what it returns is not published yet.
 
     Args:
@@ -310,7 +310,7 @@ def read(plan: Plan, pieces: Sequence[Piece], cohorts: Sequence[Cohort]) -> Conc
 
 
 def _of_label(
-    part: Part, pieces: Mapping[int, Piece]
+    part: LabelPart, pieces: Mapping[int, Piece]
 ) -> tuple[Mapping[str, str], int, int, Conclusion | None]:
     """Condition, people, those who are left out, and the answer of one label."""
     checkpoint()

@@ -36,7 +36,7 @@ def _positive(number: Decimal) -> Decimal:
     return number
 
 
-Part = Annotated[Decimal, json_number(lambda text: decimal_in(text, 0, 1))]
+PartOfPeople = Annotated[Decimal, json_number(lambda text: decimal_in(text, 0, 1))]
 
 
 class SizingIn(WireIn):
@@ -52,8 +52,8 @@ class SizingIn(WireIn):
     share: Share | None = Field(
         None, description="Part of it that one answer uses; 0.1 where it is left out and not asked for."
     )
-    local: Part = Field(Decimal(0), description="Part of the people who send local reports.")
-    public: Part = Field(Decimal(0), description="Part of the people whose values are public.")
+    local: PartOfPeople = Field(Decimal(0), description="Part of the people who send local reports.")
+    public: PartOfPeople = Field(Decimal(0), description="Part of the people whose values are public.")
     relation: Relation = Field(Relation.REPLACE_ONE, description="The study's relation.")
     noise: Currency = Field(Currency.LAPLACE, description="The noise of answers.")
     delta: Delta = Field(

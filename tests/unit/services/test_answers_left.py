@@ -14,7 +14,7 @@ from app.core.study import Relation, StudyDefinition, Trust
 from app.services.statistics.answers_left import steps_left
 from app.services.statistics.piece_ledger import priced
 from app.services.statistics.questions import Ask, resolve
-from app.services.statistics.steps import Step, plan_step
+from app.services.statistics.steps import MeanStep, plan_step
 
 STUDY = StudyDefinition(
     slug="steps",
@@ -29,7 +29,7 @@ STUDY = StudyDefinition(
 )
 
 
-def one_by_one(step: Step, cohorts: list[Cohort], share: int) -> int:
+def one_by_one(step: MeanStep, cohorts: list[Cohort], share: int) -> int:
     """As many further steps as everyone can pay, each looked at."""
     spent = {charge.cohort_id: charge.epsilon for charge in step.charges}
     left = {cohort.id: cohort.epsilon - cohort.spent - spent.get(cohort.id, 0) for cohort in cohorts}

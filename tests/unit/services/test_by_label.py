@@ -20,7 +20,7 @@ from app.services.statistics import by_label
 from app.services.statistics.by_label import plan_by
 from app.services.statistics.piece_noise import step_scale
 from app.services.statistics.questions import Ask, Resolved, resolve
-from app.services.statistics.steps import Step, plan_step, take
+from app.services.statistics.steps import MeanStep, plan_step, take
 from dither_research import histories
 from dither_research.histories import cohort_of
 
@@ -34,7 +34,7 @@ def asked(by: str, estimator: str = "uniform", share: int = MICRO // 2) -> Resol
     return resolve(STUDY, Ask(by=by, estimator=estimator, share=share, tilt=0))
 
 
-def planned(cohorts: list[Cohort], by: str, estimator: str = "uniform") -> Step:
+def planned(cohorts: list[Cohort], by: str, estimator: str = "uniform") -> MeanStep:
     resolved = asked(by, estimator)
     question = resolved.question(STUDY, people=sum(one.count for one in cohorts))
     step = (plan_by if by else plan_step)(STUDY, cohorts, resolved, question, [], None)
@@ -60,7 +60,7 @@ def test_fifty_labels_cost_each_person_what_one_mean_costs(estimator: str):
     assert by.most == whole.most == MICRO // 2
 
 
-def loss(step: Step, label: int, epsilon_place: int, old: int, new: int, cohorts: list[Cohort]) -> float:
+def loss(step: MeanStep, label: int, epsilon_place: int, old: int, new: int, cohorts: list[Cohort]) -> float:
     """The largest log-likelihood ratio of all noisy sums, when one member's value is another one."""
     mover = cohorts[epsilon_place]
     assert mover.segment == label
@@ -159,7 +159,7 @@ def test_a_label_that_no_person_joins_reads_what_a_plan_of_its_own_reads(
     study = replace(STUDY, delta=delta)
     cohorts = crowd([MICRO // 4, MICRO, 3 * MICRO], labels=3)
 
-    def step(share: int, pieces: Sequence[Piece], before: LastStep | None) -> Step:
+    def step(share: int, pieces: Sequence[Piece], before: LastStep | None) -> MeanStep:
         resolved = resolve(study, Ask(by="region", estimator=estimator, share=share, tilt=tilt))
         question = resolved.question(study, people=len(cohorts) * 4, variance=0.2)
         return plan_by(study, there, resolved, question, pieces, before)

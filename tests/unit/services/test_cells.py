@@ -20,7 +20,7 @@ from app.services.statistics.by_label import plan_by
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.piece_noise import step_scale
 from app.services.statistics.questions import Ask, resolve
-from app.services.statistics.steps import Step, plan_step
+from app.services.statistics.steps import MeanStep, plan_step
 from dither_research import histories
 from dither_research.histories import cohort_of
 
@@ -57,7 +57,7 @@ def test_segments_are_in_the_cell_of_their_labels():
     assert list(attributes.cells("region,age")) == CELLS
 
 
-def steps(study: StudyDefinition, cohorts: list[Cohort], by: str) -> Step:
+def steps(study: StudyDefinition, cohorts: list[Cohort], by: str) -> MeanStep:
     resolved = resolve(study, Ask(by=by, estimator="adpm", share=MICRO // 2, tilt=0))
     question = resolved.question(study, people=sum(one.count for one in cohorts))
     step = (plan_by if by else plan_step)(study, cohorts, resolved, question, [], None)

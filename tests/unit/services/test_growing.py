@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from app.core.epsilon import MICRO
-from app.services.statistics.steps import Step
+from app.services.statistics.steps import MeanStep
 from dither_research.histories import History
 
 COUNT = 100
@@ -15,7 +15,7 @@ TIERS = (200_000, 400_000, 600_000)
 VARIANCE = 1 / 4
 
 
-def grown(days: Sequence[Sequence[int]], *, estimator: str = "adpm", tilt: int = 0) -> list[Step]:
+def grown(days: Sequence[Sequence[int]], *, estimator: str = "adpm", tilt: int = 0) -> list[MeanStep]:
     """A step at each day's end, people of these epsilons having come on it."""
     history = History(estimator=estimator, tilt=tilt)
     for epsilons in days:

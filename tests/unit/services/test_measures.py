@@ -13,7 +13,7 @@ from app.core.grid import GRID_SIZE
 from app.core.measures import MAX_MEASURES, Measure, Measures
 from app.services.statistics.piece_noise import step_scale
 from app.services.statistics.questions import Ask, Resolved, resolve
-from app.services.statistics.steps import Step, plan_step
+from app.services.statistics.steps import MeanStep, plan_step
 from dither_research import histories
 from dither_research.histories import cohort_of
 from dither_research.measure_audit import HOUSEHOLD
@@ -35,7 +35,7 @@ def cohorts(own: int, place: int) -> list[Cohort]:
     ]
 
 
-def planned(measure: str, rows: list[Cohort], estimator: str) -> Step:
+def planned(measure: str, rows: list[Cohort], estimator: str) -> MeanStep:
     resolved, definition = asked(measure, estimator), HOUSEHOLD.of_measure(measure)
     question = resolved.question(definition, people=sum(one.count for one in rows))
     step = plan_step(definition, rows, resolved, question, [], None)
@@ -43,7 +43,7 @@ def planned(measure: str, rows: list[Cohort], estimator: str) -> Step:
     return step
 
 
-def loss(step: Step, rows: list[Cohort], moved: list[Cohort]) -> Fraction:
+def loss(step: MeanStep, rows: list[Cohort], moved: list[Cohort]) -> Fraction:
     """The largest log-likelihood ratio of a step's noisy sums between two neighbors [micro-epsilon]."""
     total = Fraction(0)
     for piece in step.pieces:
