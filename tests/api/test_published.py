@@ -3,9 +3,11 @@
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -20,6 +22,13 @@ from app.store import migrate, reader
 from app.store.tables import metadata
 from tests.api.service import Service
 from tests.support.databases import execute
+
+DRIVERS = Path("/etc/odbcinst.ini")
+BY_ODBC = (
+    shutil.which("isql") is not None
+    and DRIVERS.exists()
+    and "[PostgreSQL Unicode]" in DRIVERS.read_text(encoding="utf-8")
+)
 
 LABELS = {"attributes": {"region": ["north", "south"]}}
 
@@ -178,6 +187,42 @@ async def test_psql_and_pandas_read_the_same(readable: Service) -> None:
         return list(frame.estimate), [float(line) for line in done.stdout.split()]
 
     assert await asyncio.to_thread(read) == (said, said)
+
+
+@pytest.mark.skipif(not BY_ODBC, reason="needs Debian's packages unixodbc and odbc-postgresql")
+async def test_a_client_by_odbc_reads_the_same(readable: Service) -> None:
+    study = await labelled(readable)
+    document = await ask(readable, study, "mean", by="region")
+    url = make_url(readable.database_url)
+    server = libpq_environment(readable.database_url)
+    parts = {
+        "Driver": "PostgreSQL Unicode",
+        "Servername": server["PGHOST"],
+        "Port": server.get("PGPORT", "5432"),
+        "Database": url.database,
+        "Username": reader.ROLE,
+    }
+    connection = ";".join(f"{name}={value}" for name, value in parts.items())
+    query = """
+        SELECT "where", estimate, lower, upper FROM published.answer_rows
+        WHERE part = 'answer' ORDER BY group_place
+    """
+    done = await asyncio.to_thread(
+        subprocess.run,
+        ["isql", "-b", "-d|", "-k", connection],
+        input=" ".join(query.split()) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = [line.split("|")[-3:] for line in done.stdout.splitlines() if line.count("|") == 3]
+    said = [
+        [one["estimate"], one["interval"]["lower"], one["interval"]["upper"]]
+        for one in (document, *document["groups"])
+    ]
+    assert [list(map(float, line)) for line in found] == [pytest.approx(one, rel=1e-9) for one in said]
 
 
 async def test_where_no_role_can_be_made_migrating_says_so_and_goes_on(
