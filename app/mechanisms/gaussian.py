@@ -6,6 +6,7 @@ from functools import lru_cache
 import opendp.prelude as dp
 
 from app.core.errors import InternalFault
+from app.mechanisms.source import integers
 
 MAX_SIGMA = float(1 << 56)
 """The largest admissible standard deviation: 127 of them fit a 64-bit integer."""
@@ -39,13 +40,7 @@ def draw_gaussian(sigma: float, count: int) -> list[int]:
     """
     if not (math.isfinite(sigma) and 0 < sigma <= MAX_SIGMA):
         raise InternalFault("A Gaussian sigma is out of range.")
-    try:
-        noise = _measurement(sigma)([0] * count)
-    except Exception as error:
-        raise InternalFault("The noise source failed.") from error
-    if not (isinstance(noise, list) and len(noise) == count and all(type(one) is int for one in noise)):
-        raise InternalFault("The noise source did not return integers.")
-    return noise
+    return integers(lambda zeros: _measurement(sigma)(zeros), count)
 
 
 @lru_cache(maxsize=1024)

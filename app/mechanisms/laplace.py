@@ -6,6 +6,7 @@ from functools import lru_cache
 import opendp.prelude as dp
 
 from app.core.errors import InternalFault
+from app.mechanisms.source import integers
 
 MAX_SCALE = float(1 << 56)
 """The largest admissible scale: far tails still fit a 64-bit integer (overflow below exp(-127))."""
@@ -40,13 +41,7 @@ def draw_laplace(scale: float, count: int) -> list[int]:
     """
     if not (math.isfinite(scale) and 0 < scale <= MAX_SCALE):
         raise InternalFault("A Laplace scale is out of range.")
-    try:
-        noise = _measurement(scale)([0] * count)
-    except Exception as error:
-        raise InternalFault("The noise source failed.") from error
-    if not (isinstance(noise, list) and len(noise) == count and all(type(one) is int for one in noise)):
-        raise InternalFault("The noise source did not return integers.")
-    return noise
+    return integers(lambda zeros: _measurement(scale)(zeros), count)
 
 
 @lru_cache(maxsize=1024)

@@ -111,24 +111,23 @@ READ_RELEASE = Sql.of(StoredRelease)(f"{STORED} WHERE release.id = :id")
 WHOLE_MEAN = """release.standard_error IS NOT NULL AND release.estimator <> 'found_range'
       AND CAST(convert_from(release.body, 'UTF8') AS jsonb)->'where' IS NULL"""
 
-READ_LAST_MEAN = Sql.of(StoredRelease)(f"""
-    {STORED} WHERE release.study_id = :study_id AND {WHOLE_MEAN}
-      AND coalesce(CAST(convert_from(release.body, 'UTF8') AS jsonb)->>'measure', '') = CAST(:measure AS text)
-    ORDER BY release.number DESC LIMIT 1
-""")
+
+def _last(which: str) -> Sql[StoredRelease]:
+    """Reads the newest release of a study, and of one measure, for which a condition holds."""
+    return Sql.of(StoredRelease)(f"""
+        {STORED} WHERE release.study_id = :study_id AND {which}
+          AND coalesce(CAST(convert_from(release.body, 'UTF8') AS jsonb)->>'measure', '')
+              = CAST(:measure AS text)
+        ORDER BY release.number DESC LIMIT 1
+    """)
+
+
+READ_LAST_MEAN = _last(WHOLE_MEAN)
 
 # No answer has a variance without that of a population.
-READ_LAST_SPREAD = Sql.of(StoredRelease)(f"""
-    {STORED} WHERE release.study_id = :study_id AND release.variance IS NOT NULL AND {WHOLE_MEAN}
-      AND coalesce(CAST(convert_from(release.body, 'UTF8') AS jsonb)->>'measure', '') = CAST(:measure AS text)
-    ORDER BY release.number DESC LIMIT 1
-""")
+READ_LAST_SPREAD = _last(f"release.variance IS NOT NULL AND {WHOLE_MEAN}")
 
-READ_LAST_RANGE = Sql.of(StoredRelease)(f"""
-    {STORED} WHERE release.study_id = :study_id AND release.estimator = 'found_range'
-      AND coalesce(CAST(convert_from(release.body, 'UTF8') AS jsonb)->>'measure', '') = CAST(:measure AS text)
-    ORDER BY release.number DESC LIMIT 1
-""")
+READ_LAST_RANGE = _last("release.estimator = 'found_range'")
 
 # A combination has a mean of the counts of its answers: no news. A round of K-means counts those who can pay
 # for the rest of its session, which may be none.
