@@ -151,6 +151,8 @@ ANSWERS: Mapping[str, Model] = {
     "Newcomers": _model("NewcomersOut", exact="epsilon_max epsilon_max_total mu2_max"),
     "PlannedRefusal": _model("RefusalOut"),
     "Plan": _model("PlanOut", "PlanTable", raw=True, exact="tilt least_epsilon", needs="in_words estimators"),
+    "PlannedQuestion": _model("PlannedQuestionOut", "Plan", exact="tilt least_epsilon epsilon_max mu2_max"),
+    "Plans": _model("PlansOut", raw=True, exact="epsilon_max mu2_max"),
 }
 """Answers and plans."""
 

@@ -52,7 +52,7 @@ PROBLEM_SCHEMA: Mapping[str, Any] = {
         },
         "half_width": {
             "type": ["number", "null"],
-            "description": "Of not_reached: the smallest half of the interval that is predicted at a share.",
+            "description": "Of out_of_reach: the smallest half of the interval that is predicted at a share.",
         },
     },
 }

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from typing import Annotated, Any
+from urllib.parse import parse_qsl
 
 import typer
 from dither import Client, Release, Series
@@ -91,17 +92,58 @@ def asks(names: Sequence[str], arguments: Mapping[str, Any] | None = None) -> Ca
     return decorate
 
 
+def _also(text: str) -> dict[str, Any]:
+    """A question that is written as in an address."""
+    try:
+        return dict(parse_qsl(text, strict_parsing=True))
+    except ValueError:
+        raise usage_error("--also must be name=value, several with & between") from None
+
+
+def _show_plans(
+    study: str, questions: Sequence[dict[str, Any]], url: str, token: str | None, as_json: bool
+) -> None:
+    """Show what several questions take, and all of them together."""
+    with service(url, token) as client:
+        found = client.plan_several(study, questions)
+    if as_json:
+        print_json(found.raw)
+        return
+    rows = [
+        {
+            "question": "&".join(f"{name}={value}" for name, value in asked.items()) or "statistic=mean",
+            "charges": f"{one.epsilon_max:g}",
+            "plan": one.in_words,
+        }
+        for asked, one in zip(questions, found.questions, strict=True)
+    ]
+    print_table(rows, {"question": "question", "charges": "largest charge", "plan": "what it gives"})
+    console.print(f"Together they charge a person at most {found.epsilon_max:g}.", highlight=False)
+
+
 @asks([name for name in OPTIONS if name != "simultaneous"])
 def plan(
     study: StudyName,
     question: dict[str, Any],
     fresh: Fresh = False,
     every: Annotated[bool, typer.Option("--all", help="Show every estimator that applies.")] = False,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE&...",
+            help="Another question, as 'statistic=median&share=.2'; may be repeated. Shows what all of them "
+            "cost together.",
+        ),
+    ] = None,
     url: Url = DEFAULT_URL,
     token: Token = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what stands, and what more would give and cost. Nothing is spent."""
+    if also:
+        asked = question | ({"fresh": True} if fresh else {})
+        _show_plans(study, [asked, *map(_also, also)], url, token, as_json)
+        return
     with service(url, token) as client:
         found = client.plan(study, fresh=fresh, **question)
     if as_json:

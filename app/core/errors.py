@@ -60,6 +60,10 @@ class InvalidRequest(ServiceError):
         names = dict.fromkeys(error.field for error in fields[:MAX_FIELDS])
         return cls(f"{what}not admissible: {', '.join(names)}", fields=fields)
 
+    def within(self, name: str) -> "InvalidRequest":
+        """The same error of what is in a field of this name."""
+        return self.naming([FieldError(f"{name}.{one.field}", one.reason) for one in self.fields])
+
 
 class MalformedDocument(ServiceError):
     """The body is not a document of the announced type (JSON, CSV, gzip, UTF-8)."""
@@ -225,7 +229,7 @@ class SaysNothing(PrivacyRefusal):
         self.people = people
 
 
-class NotReached(ServiceError):
+class OutOfReach(ServiceError):
     """No share makes the answer as exact as it is wanted.
 
     Attributes:
@@ -233,7 +237,7 @@ class NotReached(ServiceError):
             [the statistic's unit].
     """
 
-    code = "not_reached"
+    code = "out_of_reach"
 
     def __init__(self, detail: str, *, half_width: float | None = None) -> None:
         super().__init__(detail)

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -20,6 +20,7 @@ from app.estimators.interface import NotApplicable
 from app.services import Services
 from app.services.admin.figures import DRY_PERCENT, NEAR_PERCENT
 from app.services.paging import Page
+from app.services.statistics.drafting import Planned
 from app.services.statistics.questions import Ask
 from app.services.statistics.reading import Reading
 from app.services.work import run
@@ -37,6 +38,7 @@ from app.web.documents.figures import (
 from app.web.documents.ledger import LedgerLineOut, TrailLineOut
 from app.web.documents.lists import PageOut
 from app.web.documents.plan import PlanOut
+from app.web.documents.plans import PlansOut
 from app.web.documents.series import SeriesOut, check_asked
 from app.web.documents.study_out import StudyOut
 from app.web.documents.types import WireOut
@@ -117,13 +119,33 @@ async def with_figures(services: Services, page: Page[Study]) -> StudiesFiguresO
 
 async def plan(services: Services, study: Study, ask: Ask, *, fresh: bool = False) -> PlanOut:
     """Price and accuracy of every estimator that applies; nothing is spent."""
+    _, shown = await _planned(services, study, ask, fresh=fresh)
+    return shown
+
+
+async def plans(services: Services, study: Study, asks: Sequence[tuple[Ask, bool]]) -> PlansOut:
+    """The plans of several questions, each of which may be `fresh`, and what they take together.
+
+    Raises:
+        InvalidRequest: one is not admissible for this study.
+    """
+    planned = []
+    for place, (ask, fresh) in enumerate(asks):
+        try:
+            planned.append(await _planned(services, study, ask, fresh=fresh))
+        except InvalidRequest as refusal:
+            raise refusal.within(f"questions[{place}]") from None
+    return PlansOut.of(planned, study)
+
+
+async def _planned(services: Services, study: Study, ask: Ask, *, fresh: bool) -> tuple[Planned, PlanOut]:
     reading = Reading.of(study.definition, ask)
     planned = await services.answering(study, reading.ask).plan(study, ask, fresh=fresh)
     ended = study.state in (StudyState.ARCHIVED, StudyState.RETIRED)
     if ended:
         planned = replace(planned, estimators=(), newcomers=None, refusal=None)
     state = study.state if ended else None
-    return await run(PlanOut.of, planned, reading, study.definition, ended=state)
+    return planned, await run(PlanOut.of, planned, reading, study.definition, ended=state)
 
 
 async def series(

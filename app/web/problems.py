@@ -72,7 +72,7 @@ KINDS: Mapping[type[ServiceError], Kind] = {
     errors.BudgetExhausted: Kind(409, "The privacy budget is exhausted", surely_not_held=True),
     errors.NoGain: Kind(409, "A new answer would be no gain"),
     errors.SaysNothing: Kind(409, "The answer would say nothing"),
-    errors.NotReached: Kind(409, "No share reaches this half-width"),
+    errors.OutOfReach: Kind(409, "No share reaches this half-width"),
     NoContributions: Kind(409, "There is no contribution yet"),
     NotApplicable: Kind(409, "The estimator has no answer here"),
     errors.RequestTimeout: Kind(408, "The document took too long"),
@@ -149,7 +149,7 @@ def problem_of(error: ServiceError) -> Response:
     if isinstance(error, errors.SaysNothing):
         share = None if error.share is None else epsilon_to_json(error.share)
         members = {"share": share, "people": error.people}
-    if isinstance(error, errors.NotReached):
+    if isinstance(error, errors.OutOfReach):
         members = {"half_width": error.half_width}
     return problem(
         status=kind.status,

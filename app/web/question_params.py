@@ -84,6 +84,9 @@ _OWN = {name: field.description for name, field in FIELDS.items() if field.own}
 """The parameters of single statistics, with what they mean."""
 
 
+MOST_QUESTIONS = 20
+"""How many are planned together at most."""
+
 LISTS = frozenset(name for name, field in FIELDS.items() if field.kind in (Kind.LABELS, Kind.NUMBERS))
 """Fields that may be arrays, or have commas between."""
 
@@ -161,6 +164,47 @@ def request_body() -> dict[str, Any]:
     }
     example = {"statistic": "mean", "estimator": "adpm", "share": 0.1}
     return {"required": False, "content": {JSON: {"schema": schema, "example": example}}}
+
+
+def plans_body() -> dict[str, Any]:
+    """Several questions as an OpenAPI request body."""
+    schema = request_body()["content"][JSON]["schema"]
+    one = {**schema, "properties": {k: v for k, v in schema["properties"].items() if k != "allow_worse"}}
+    questions = {"type": "array", "items": one, "minItems": 1, "maxItems": MOST_QUESTIONS}
+    whole = {
+        "title": "Questions",
+        "type": "object",
+        "properties": {"questions": questions},
+        "required": ["questions"],
+        "additionalProperties": False,
+    }
+    example = {"questions": [{"statistic": "mean", "by": "region"}, {"statistic": "median", "share": 0.2}]}
+    return {"required": True, "content": {JSON: {"schema": whole, "example": example}}}
+
+
+def read_plans(document: Mapping[str, object]) -> list[tuple[Ask, bool]]:
+    """The questions of several plans, and whether each answer would be `fresh`.
+
+    Raises:
+        InvalidRequest: names every offending field of the first question that has one.
+    """
+    for name in document.keys() - {"questions"}:
+        raise InvalidRequest.field(name[:64], "is not known here; there is questions")
+    questions = document.get("questions")
+    if not isinstance(questions, list) or not 1 <= len(questions) <= MOST_QUESTIONS:
+        raise InvalidRequest.field("questions", f"must be a list of 1 to {MOST_QUESTIONS} questions")
+    return [_read_one(question, place) for place, question in enumerate(questions)]
+
+
+def _read_one(question: object, place: int) -> tuple[Ask, bool]:
+    if not isinstance(question, dict):
+        raise InvalidRequest.field(f"questions[{place}]", "must be an object")
+    fields = dict(question)
+    try:
+        fresh = take_flag(fields, "fresh")
+        return read_question(fields, beside=("fresh",)), fresh
+    except InvalidRequest as refusal:
+        raise refusal.within(f"questions[{place}]") from None
 
 
 def read_question(

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import structlog
 
-from app.core.errors import FieldError, InternalFault, InvalidRequest, ServiceError, Unavailable
+from app.core.errors import InternalFault, InvalidRequest, ServiceError, Unavailable
 from app.core.principal import Principal
 from app.core.schedule import Due, Schedule
 from app.core.study import Study
@@ -46,8 +46,7 @@ async def make(
         ask = Reading.of(study.definition, question_params.read_question(question)).ask
         request = services.answering(study, ask).request_of(study, ask)
     except InvalidRequest as refusal:
-        errors = [FieldError(f"question.{one.field}", one.reason) for one in refusal.fields]
-        raise InvalidRequest.naming(errors) from None
+        raise refusal.within("question") from None
     return await services.schedules.create(study, principal, json.dumps(dict(question)), request, times)
 
 

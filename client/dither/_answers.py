@@ -451,11 +451,11 @@ class PlannedEstimator:
             None where they cost nothing, and where it is secret.
         one_report_moves: How far one local report can move the answer at most, with the weights of this plan;
             None without local reports in it.
-        half_width: Half of the 95 % interval for the dataset that the answer will have, before it is cut off
-            at the range, in the unit of `predicted_error`. The most that it can be of `variance` and `sd`; of
-            `range="found"` that in the expected range; of a count in people. None of other answers where the
-            number of people is secret, since the interval depends on it, and of histograms, shares,
-            quantiles, covariances and `describe`.
+        half_width: Half of the interval for the dataset that the answer will have, of 95 % or at the `level`
+            that is asked for, before it is cut off at the range, in the unit of `predicted_error`. The most
+            that it can be of `variance` and `sd`; of `range="found"` that in the expected range; of a count
+            in people. None of other answers where the number of people is secret, since the interval depends
+            on it, and of histograms, shares, quantiles, covariances and `describe`.
         population_predicted_error: `predicted_error` about the population that the people were drawn from,
             for means, sums, differences and standardized means; None of others, and where the number of
             people is secret.
@@ -524,10 +524,10 @@ class Newcomers:
         epsilon_max_total: The largest charge to any person by the renewed answer and those before it.
         mu2_max: What one of them is charged at most, in mu^2; None with Laplace noise.
         predicted_error: Root mean square error about the dataset, as of an estimator.
-        half_width: Half of the 95 % interval for all people of now, as of an estimator; of histograms and
-            shares as a part of all people.
+        half_width: Half of the interval for all people of now, at the `level` that is asked for, as of an
+            estimator; of histograms and shares as a part of all people.
         population_predicted_error: Root mean square error about the population, as of an estimator.
-        population_half_width: Half of the 95 % interval for the population, as of an estimator.
+        population_half_width: Half of the interval for the population, as of an estimator.
     """
 
     people: int
@@ -548,7 +548,7 @@ class PlannedRefusal:
         code: As of the problem.
         share: Of `says_nothing`, as of the problem; None of others.
         people: Of `says_nothing`, as of the problem; None of others.
-        half_width: Of `not_reached`, as of the problem, and `estimators` are at the whole share; None of
+        half_width: Of `out_of_reach`, as of the problem, and `estimators` are at the whole share; None of
             others.
     """
 
@@ -596,4 +596,35 @@ class Plan(PlanTable):
     newcomers: Newcomers | None = None
     refusal: PlannedRefusal | None = None
     in_words: str
+    raw: Mapping[str, object] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedQuestion(Plan):
+    """The plan of one of several questions, as if it alone were asked.
+
+    Attributes:
+        epsilon_max: What its answer would charge a person at most; 0 where it costs nothing or is refused.
+        mu2_max: The same in mu^2; None with Laplace noise.
+    """
+
+    epsilon_max: Decimal
+    mu2_max: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plans:
+    """The plans of several questions. Nothing is spent.
+
+    Attributes:
+        questions: In the order in which they were asked.
+        epsilon_max: What the answers to all of them would charge a person at most. What is read off one
+            answer is paid once, and of several shares of a question that is sharpened the largest one. No
+            person is charged more than they offered.
+        mu2_max: The same in mu^2; None with Laplace noise.
+    """
+
+    questions: tuple[PlannedQuestion, ...]
+    epsilon_max: Decimal
+    mu2_max: Decimal | None = None
     raw: Mapping[str, object] = field(repr=False, compare=False)

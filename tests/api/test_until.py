@@ -93,11 +93,11 @@ async def test_what_no_share_reaches_is_refused_before_anything_is_spent(service
     for question in ({}, {"by": "region"}, {"statistic": "difference", "between": "region:north,south"}):
         whole = await half(service, study, {**question, "share": 1})
         asked = {**question, "until": whole * 0.999}
-        problem = assert_problem(await ask(service, study, asked, "once"), "not_reached", 409)
+        problem = assert_problem(await ask(service, study, asked, "once"), "out_of_reach", 409)
         assert problem["half_width"] == pytest.approx(whole)
         path = f"/v1/studies/{study}/statistics/{question.get('statistic', 'mean')}"
         terms = {name: value for name, value in asked.items() if name != "statistic"}
-        read = assert_problem(await service.call("GET", path, "analyse", params=terms), "not_reached", 409)
+        read = assert_problem(await service.call("GET", path, "analyse", params=terms), "out_of_reach", 409)
         planned = await plan(service, study, asked)
         assert planned["refusal"]["half_width"] == problem["half_width"] == read["half_width"]
         assert planned["refusal"]["detail"] == problem["detail"]
@@ -189,7 +189,7 @@ async def test_secret_counts_have_equal_shares_and_equal_refusals_whoever_is_the
     for study in studies:
         wanted = await half(service, study, {**count, "share": 0.25})
         planned = await plan(service, study, {**count, "until": wanted})
-        problem = assert_problem(await ask(service, study, {**count, "until": 0.01}), "not_reached", 409)
+        problem = assert_problem(await ask(service, study, {**count, "until": 0.01}), "out_of_reach", 409)
         problem.pop("request_id", None)
         answered = await ask(service, study, {**count, "until": wanted})
         assert answered.status_code == 201, answered.text
@@ -239,7 +239,7 @@ async def test_where_people_cannot_pay_the_whole_share_any_more_the_best_that_th
     first = await ask(service, study, {"share": 0.5, "fresh": True})
     assert first.status_code == 201
     asked = {"fresh": True, "until": 0.001}
-    problem = assert_problem(await ask(service, study, asked), "not_reached", 409)
+    problem = assert_problem(await ask(service, study, asked), "out_of_reach", 409)
     possible = await half(service, study, {"fresh": True, "share": 0.5})
     assert possible <= problem["half_width"] < 2 * possible, "shares are tried by doubling"
     enough = await ask(service, study, {"fresh": True, "until": 1.2 * possible})

@@ -200,6 +200,9 @@ class FakeService:
                 return self._batch(study["slug"], request)
             case ["GET", "plan"]:
                 return self._plan()
+            case ["POST", "plan"]:
+                one = {**self._plan().json(), "epsilon_max": 0.1, "mu2_max": None}
+                return httpx.Response(200, json={"questions": [one] * 2, "epsilon_max": 0.1, "mu2_max": None})
             case ["GET", "statistics", "mean" | "sum" | "variance" | "sd"]:
                 return self._mean(study, dict(request.url.params))
             case ["GET", "statistics", "change" | "trend" as statistic]:

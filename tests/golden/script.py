@@ -275,6 +275,10 @@ async def _batches(record: Recorder) -> None:
 async def _releases(record: Recorder) -> None:
     mean = "/v1/studies/survey/statistics/mean"
     await record("releases", "GET", "/v1/studies/survey/plan", "analyse")
+    several = {
+        "questions": [{"statistic": "mean"}, {"statistic": "sd"}, {"statistic": "median", "share": 0.2}]
+    }
+    await record("releases", "POST", "/v1/studies/survey/plan", "analyse", json=several)
     await record(
         "releases",
         "GET",

@@ -218,6 +218,7 @@ class History:
                 yield template.format(study=NUMBERS, statistic="quantile") + "?q=0.9"
                 yield template.format(study=NUMBERS, statistic="histogram") + "?edges=20,60"
                 yield template.format(study=NUMBERS, statistic="mean") + "?range=found"
+                yield template.format(study=NUMBERS, statistic="mean") + "?level=0.99"
             if template.endswith(("/plan", "/dashboard/studies/{study}")):
                 yield template.format(study=NUMBERS) + "?share=1&epsilon=0.3"
             if template.endswith("/plan"):

@@ -19,6 +19,7 @@ from app.web import documents_out, idempotency, question_params
 from app.web.documents.lists import Limit, PageOut, UuidCursor
 from app.web.documents.paths import IdPath, LevelQuery, StatisticPath, StudyPath
 from app.web.documents.plan import PlanOut
+from app.web.documents.plans import PlansOut
 from app.web.documents.release import (
     ClusterReleaseOut,
     CurrentReleaseOut,
@@ -48,6 +49,24 @@ router = APIRouter(prefix="/v1", tags=["releases"], route_class=StrictRoute)
 async def plan(request: ApiRequest, study: StudyPath) -> Response:
     """What stands, what more would give and cost, by estimators. Nothing is spent."""
     return await answer_plan(request, study)
+
+
+@router.post(
+    "/studies/{study}/plan",
+    responses={200: {"model": PlansOut}},
+    openapi_extra={"requestBody": question_params.plans_body()},
+)
+@allow(Role.ANALYSE)
+async def plan_several(request: ApiRequest, study: StudyPath) -> Response:
+    """What several questions would give and cost, each alone, and all of them together. Nothing is spent.
+
+    Each is planned as if it alone were asked now. What is read off one answer is paid once.
+    """
+    found = await request.study(study)
+    asks = question_params.read_plans(await request.read_object())
+    async with request.work():
+        document = await documents_out.plans(request.api.services, found, asks)
+    return Response(document.model_dump_json(), media_type=JSON)
 
 
 async def answer_plan(request: ApiRequest, study: str) -> Response:

@@ -101,6 +101,7 @@ class Answering(ABC, Generic[Asked, Now]):
             newcomers=newcomers,
             estimators=estimators,
             refusal=unreached or refusal,
+            fresh=fresh,
         )
 
     async def current(self, study: Study, ask: Ask, *, asker: UUID | None = None) -> Answer:

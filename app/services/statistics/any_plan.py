@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from app.core.epsilon import MICRO
-from app.core.errors import NotReached, PrivacyRefusal, ServiceError
+from app.core.errors import OutOfReach, PrivacyRefusal, ServiceError
 from app.core.release import StoredRelease
 from app.estimators import confidence
 from app.estimators.interface import NotApplicable
@@ -25,6 +25,7 @@ def planned(
     newcomers: Newcomers | None,
     estimators: Sequence[PlannedEstimator],
     refusal: ServiceError | None,
+    fresh: bool,
 ) -> Planned:
     """The plan of a question. Attributes of `Planned` are taken as they are."""
     question, study = request.question, request.study.definition
@@ -39,14 +40,15 @@ def planned(
         newcomers=newcomers,
         estimators=estimators,
         refusal=refusal,
+        paid_as=b"" if fresh else question.by_parts.family if request.by_steps else question.digest,
     )
 
 
-def reached(request: Asked, now: Now) -> tuple[Now, Asked, NotReached | None]:
+def reached(request: Asked, now: Now) -> tuple[Now, Asked, OutOfReach | None]:
     """As `AnySituation.reaching`; where no share is enough, at the whole one, with the refusal."""
     try:
         return *now.reaching(request), None
-    except NotReached as refusal:
+    except OutOfReach as refusal:
         whole = request.at(MICRO)
         return now.among(whole, now.cohorts), whole, refusal
     except (PrivacyRefusal, NotApplicable):

@@ -337,7 +337,7 @@ class AnySituation(ABC, Generic[Asked]):
         """The request with the share that its `until` takes, and what its answer is planned from.
 
         Raises:
-            NotReached: none is enough.
+            OutOfReach: none is enough.
             BudgetExhausted, NotApplicable: there is no answer at all.
         """
         if request.until is None:

@@ -131,6 +131,8 @@ class Planned:
         estimators: Price and accuracy of every estimator that has an answer. The predicted error of a
             histogram or a quantile is that of a bin's share, or of a rank, as a part of all people.
         refusal: Why no estimator has an answer; None where one has.
+        paid_as: What is paid once, of several planned questions that have the same: the steps of a question,
+            or what is read off one answer. Empty of an answer with noise of its own.
     """
 
     share: int
@@ -143,6 +145,14 @@ class Planned:
     newcomers: Newcomers | None = None
     estimators: Sequence[PlannedEstimator]
     refusal: ServiceError | None = None
+    paid_as: bytes = b""
+
+    @property
+    def chosen(self) -> PlannedEstimator | None:
+        """What answers it as it is asked; None where nothing does, or where that is refused."""
+        if self.refusal is not None:
+            return None
+        return next((one for one in self.estimators if one.chosen and one.answers_left != 0), None)
 
 
 def price(

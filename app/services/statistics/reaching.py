@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from app.core.epsilon import MICRO
-from app.core.errors import NotReached, PrivacyRefusal, ServiceError
+from app.core.errors import OutOfReach, PrivacyRefusal, ServiceError
 from app.estimators.interface import NotApplicable
 
 Predicted = Callable[[int], float | None]
@@ -35,7 +35,7 @@ def smallest(predicted: Predicted, wanted: float, *, least: int) -> int:
         least: What the question has used already, at least 1 [ppm].
 
     Raises:
-        NotReached: none does; says the best that one gives.
+        OutOfReach: none does; says the best that one gives.
         PrivacyRefusal, NotApplicable: there is no answer at any share.
     """
     seen: list[float] = []
@@ -63,7 +63,7 @@ def smallest(predicted: Predicted, wanted: float, *, least: int) -> int:
         if high == MICRO:
             if not seen and refusals:
                 raise refusals[-1]
-            raise NotReached(_detail(seen), half_width=min(seen, default=None))
+            raise OutOfReach(_detail(seen), half_width=min(seen, default=None))
         low, high, last = high, min(2 * high, MICRO), half
     return _first(low, high, lambda share: half_width(share) <= wanted)
 

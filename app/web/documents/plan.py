@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import ConfigDict, Field
 
 from app.core.epsilon import MICRO, epsilon_to_json
-from app.core.errors import NotReached, SaysNothing
+from app.core.errors import OutOfReach, SaysNothing
 from app.core.numbers import headline, margin
 from app.core.study import StudyDefinition, StudyState, assumption
 from app.estimators.interface import NoContributions, NotApplicable
@@ -70,7 +70,7 @@ class RefusalOut(WireOut):
     people: int | None = Field(None, description="Of `says_nothing`, as of the problem; null of others.")
     half_width: float | None = Field(
         None,
-        description="Of `not_reached`, as of the problem, and `estimators` are at the whole share; null "
+        description="Of `out_of_reach`, as of the problem, and `estimators` are at the whole share; null "
         "of others.",
     )
 
@@ -351,7 +351,7 @@ def _in_words(
         none = f"the study is {ended} and makes no new answers"
     elif isinstance(planned.refusal, NoContributions):
         none = "no person who is asked has a contribution now"
-    elif isinstance(planned.refusal, SaysNothing | NotReached):
+    elif isinstance(planned.refusal, SaysNothing | OutOfReach):
         none = f"it is refused: {planned.refusal.detail}"
     elif not planned.estimators:
         none = "no estimator has an answer to this question now"

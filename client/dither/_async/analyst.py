@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 
-from dither._answers import Plan, Release
+from dither._answers import Plan, Plans, Release
 from dither._async.base import AsyncBase
 from dither._calls import (
     Labels,
@@ -23,7 +23,7 @@ from dither._calls import (
     study_path,
 )
 from dither._documents import Publication, Schedule, Series, Study
-from dither._wire import Parameter
+from dither._wire import Document, Parameter
 from dither.device.numbers import Numeric
 
 
@@ -78,6 +78,23 @@ class AsyncAnalyst(AsyncBase):
         if fresh is not False:
             question["fresh"] = fresh
         return await self._run(self._calls.read(Plan, f"{study_path(study)}/plan", question))
+
+    async def plan_several(self, study: str, questions: Sequence[Mapping[str, Document]]) -> Plans:
+        """The plans of several questions, and what all of them would cost together.
+
+        Privacy: costs nothing. What is read off one answer is paid once.
+
+        Args:
+            study: The study's slug.
+            questions: The parameters of each, with `statistic`.
+
+        Examples:
+            >>> plans = await analyst.plan_several("commute", [{"statistic": "mean"}, {"statistic": "sum"}])
+            >>> plans.epsilon_max == plans.questions[0].epsilon_max
+            True
+        """
+        document = {"questions": questions}
+        return await self._run(self._calls.call(Plans, "POST", f"{study_path(study)}/plan", document))
 
     async def mean(
         self,

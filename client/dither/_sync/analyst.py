@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from dither._answers import Plan, Release
+from dither._answers import Plan, Plans, Release
 from dither._calls import (
     Labels,
     Shares,
@@ -24,7 +24,7 @@ from dither._calls import (
 )
 from dither._documents import Publication, Schedule, Series, Study
 from dither._sync.base import Base
-from dither._wire import Parameter
+from dither._wire import Document, Parameter
 from dither.device.numbers import Numeric
 
 
@@ -79,6 +79,23 @@ class Analyst(Base):
         if fresh is not False:
             question["fresh"] = fresh
         return self._run(self._calls.read(Plan, f"{study_path(study)}/plan", question))
+
+    def plan_several(self, study: str, questions: Sequence[Mapping[str, Document]]) -> Plans:
+        """The plans of several questions, and what all of them would cost together.
+
+        Privacy: costs nothing. What is read off one answer is paid once.
+
+        Args:
+            study: The study's slug.
+            questions: The parameters of each, with `statistic`.
+
+        Examples:
+            >>> plans = analyst.plan_several("commute", [{"statistic": "mean"}, {"statistic": "sum"}])
+            >>> plans.epsilon_max == plans.questions[0].epsilon_max
+            True
+        """
+        document = {"questions": questions}
+        return self._run(self._calls.call(Plans, "POST", f"{study_path(study)}/plan", document))
 
     def mean(
         self,

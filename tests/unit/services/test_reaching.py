@@ -3,7 +3,7 @@
 import pytest
 
 from app.core.epsilon import MICRO
-from app.core.errors import BudgetExhausted, NotReached
+from app.core.errors import BudgetExhausted, OutOfReach
 from app.services.statistics import reaching
 from app.services.statistics.reaching import smallest
 
@@ -37,9 +37,9 @@ def test_it_is_the_first_of_all_shares_that_does(ends: tuple[int, ...], least: i
             assert smallest(half, wanted, least=least) == enough[0]
             continue
         possible = [width for width in every.values() if width is not None]
-        with pytest.raises(NotReached if possible else BudgetExhausted) as refusal:
+        with pytest.raises(OutOfReach if possible else BudgetExhausted) as refusal:
             smallest(half, wanted, least=least)
-        if isinstance(refusal.value, NotReached):
+        if isinstance(refusal.value, OutOfReach):
             assert possible
             assert refusal.value.half_width == pytest.approx(min(possible))
             assert f"{min(possible):.4g}" in refusal.value.detail
@@ -47,6 +47,6 @@ def test_it_is_the_first_of_all_shares_that_does(ends: tuple[int, ...], least: i
 
 def test_what_is_not_predicted_reaches_nothing() -> None:
     assert MICRO == 1_000_000
-    with pytest.raises(NotReached, match="none is predicted") as refusal:
+    with pytest.raises(OutOfReach, match="none is predicted") as refusal:
         smallest(lambda share: None, 1.0, least=1)
     assert refusal.value.half_width is None

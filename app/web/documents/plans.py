@@ -1,0 +1,66 @@
+"""Plans of several questions on the wire, and what they take together."""
+
+from collections.abc import Sequence
+from typing import Self
+
+from pydantic import Field
+
+from app.core.study import Currency, Study
+from app.services.statistics.drafting import Planned
+from app.web.documents.plan import PlanOut
+from app.web.documents.types import EpsilonOut, Mu2Out, WireOut
+
+
+class PlannedQuestionOut(PlanOut):
+    """The plan of one of several questions, as if it alone were asked."""
+
+    epsilon_max: EpsilonOut = Field(
+        description="What its answer would charge a person at most; 0 where it costs nothing or is refused."
+    )
+    mu2_max: Mu2Out | None = Field(description="The same in mu^2; null with Laplace noise.")
+
+
+class PlansOut(WireOut):
+    """The plans of several questions. Nothing is spent."""
+
+    questions: list[PlannedQuestionOut] = Field(description="In the order in which they were asked.")
+    epsilon_max: EpsilonOut = Field(
+        description="What the answers to all of them would charge a person at most. What is read off one "
+        "answer is paid once, and of several shares of a question that is sharpened the largest one. No "
+        "person is charged more than they offered."
+    )
+    mu2_max: Mu2Out | None = Field(description="The same in mu^2; null with Laplace noise.")
+
+    @classmethod
+    def of(cls, planned: Sequence[tuple[Planned, PlanOut]], study: Study) -> Self:
+        """Plans with what they charge.
+
+        Charges add up, and no one is charged more by an answer than its largest charge: so the sum of these
+        bounds what any person is charged.
+        """
+        definition = study.definition
+        paid: dict[bytes, int] = {}
+        apart = 0
+        questions = []
+        for one, shown in planned:
+            amount = _amount(one, definition.noise)
+            if one.paid_as:
+                paid[one.paid_as] = max(paid.get(one.paid_as, 0), amount)
+            else:
+                apart += amount
+            questions.append({**dict(shown), **_price(study, amount)})
+        together = min(apart + sum(paid.values()), definition.amount(definition.epsilon_max))
+        return cls.model_validate({"questions": questions, **_price(study, together)})
+
+
+def _amount(planned: Planned, noise: Currency) -> int:
+    """What it charges at most [the study's currency]."""
+    chosen = planned.chosen
+    if chosen is None:
+        return 0
+    return chosen.epsilon_max if noise is Currency.LAPLACE else chosen.mu2_max or 0
+
+
+def _price(study: Study, amount: int) -> dict[str, object]:
+    gaussian = study.definition.noise is Currency.GAUSSIAN
+    return {"epsilon_max": study.definition.epsilon(amount), "mu2_max": amount if gaussian else None}
