@@ -27,7 +27,7 @@ HAS_NODE := command -v node >/dev/null && command -v npm >/dev/null
 # hundreds of processes must not compile the same ones again and again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-browser setup-model lock sdk format check golden test test-quick test-js test-model test-storms test-slow test-statistical coverage demo serve migrate peers bench bench-scale docs screenshots check-migrations audit-dependencies release clean
+.PHONY: help setup setup-browser setup-model lock sdk format check golden test test-quick test-js test-r test-model test-storms test-slow test-statistical coverage demo serve migrate peers bench bench-scale docs screenshots check-migrations audit-dependencies release clean
 .DEFAULT_GOAL := help
 
 help: ## list the commands
@@ -114,6 +114,11 @@ test-quick: setup ## the tests that take no time, on a real database too, while 
 test-js: setup-browser ## the tests of the browser client that need no browser
 	@if $(HAS_NODE); then cd client/js && npm test; else echo "test-js is skipped: missing nodejs or npm" >&2; fi
 
+test-r: setup ## the tests of the package for R; installs R where it is missing (Debian, as root)
+	@command -v Rscript >/dev/null || { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
+	  r-base-core r-cran-httr2 r-cran-jsonlite r-cran-tibble; }
+	DITHER_TEST_R=required PYTHONHASHSEED=0 $(BIN)/python -m pytest tests/system/test_r.py $(PYTEST_ARGS)
+
 test-model: setup setup-model ## the model of the ledger: its promises, planted faults and traces, with numbers
 	PYTHONHASHSEED=0 $(BIN)/python -m pytest -m "not slow" tests/model $(PYTEST_ARGS)
 
@@ -166,7 +171,7 @@ check-migrations: ## that no migration of a tagged release was edited
 audit-dependencies: ## known vulnerabilities of what the locks pin (needs pip-audit: pip install pip-audit)
 	$(BIN)/python3 -m tools.dependencies pip-audit requirements.lock requirements-dev.lock requirements-build.lock requirements-release.lock requirements-generators.lock requirements-peers.lock
 
-release: setup setup-browser check-migrations ## wheels, npm package, image context and bill of materials into dist/, checked, with their hashes
+release: setup setup-browser check-migrations ## wheels, packages for npm and R, image context and bill of materials into dist/, checked, with their hashes
 	$(BIN)/python -m tools.release dist
 
 clean: ## remove what the tools left behind; keeps .venv and .dither

@@ -1,7 +1,8 @@
 """What a release is made of, built and checked: `python -m tools.release DIST`.
 
-Three wheels (server, SDK, research), the npm package of the browser client, the context that the image is
-built from (`docker build - < FILE`), and a bill of materials (CycloneDX): what the image installs of others.
+Three wheels (server, SDK, research), the npm package of the browser client, the package for R, the context
+that the image is built from (`docker build - < FILE`), and a bill of materials (CycloneDX): what the image
+installs of others.
 What builds comes by its hash, from requirements-build.lock and requirements-release.lock.
 """
 
@@ -28,6 +29,9 @@ ROOT = Path(__file__).parents[1]
 
 PROJECTS = {".": "app", "client": "client/dither", "research": "research/dither_research"}
 """Folder of each pyproject.toml to the package that its wheel carries."""
+
+PACKAGE_R = "client/r"
+"""Folder of the package for R, which is packed as it is."""
 
 MIGRATIONS = ("migrations/", "app/_migrations/")
 """Where the migrations are in a checkout, and where in the server's wheel."""
@@ -90,6 +94,11 @@ def build_npm(dist: Path) -> None:
     if shutil.which("npm") is None:
         sys.exit("npm is needed to pack client/js")
     run("npm", "pack", "--pack-destination", dist, cwd=ROOT / "client" / "js")
+
+
+def r_files() -> list[str]:
+    """The files of the package for R, in its folder."""
+    return [name.removeprefix(f"{PACKAGE_R}/") for name in tracked(PACKAGE_R)]
 
 
 def ignored(path: str, patterns: list[str]) -> bool:
@@ -202,6 +211,19 @@ def npm_faults(package: Path, version: str) -> list[str]:
     return [f"{package.name}: {fault}" for fault in faults]
 
 
+def r_faults(package: Path, version: str) -> list[str]:
+    """What is wrong with the package for R."""
+    with tarfile.open(package) as archive:
+        member = archive.extractfile("dither/DESCRIPTION")
+        assert member is not None
+        found = message_from_string(member.read().decode())["Version"]
+    faults = [] if found == version else [f"Version is {found}, not {version}"]
+    names, wanted = set(packed(package)), {f"dither/{name}" for name in r_files()}
+    faults += [f"lacks {name}" for name in sorted(wanted - names)]
+    faults += [f"carries {name}" for name in sorted(names - wanted)]
+    return [f"{package.name}: {fault}" for fault in faults]
+
+
 def context_faults(context: list[str]) -> list[str]:
     """Files that would get into the image and that no commit has: caches, keys, leftovers."""
     return [f"image context: carries {name}" for name in sorted(set(context) - tracked())]
@@ -247,6 +269,7 @@ def check(dist: Path) -> list[str]:
             faults.append(f"{wheel.name} was not made: is its version another one?")
     package = dist / f"dither-{version}.tgz"
     faults += npm_faults(package, version) if package.exists() else [f"{package.name} was not made"]
+    faults += r_faults(dist / f"dither_{version}.tar.gz", version)
     faults += context_faults(packed(dist / f"dither-{version}-image.tar.gz"))
     bill = json.loads((dist / f"dither-{version}.cdx.json").read_text())
     faults += materials_faults(bill, (ROOT / "requirements.lock").read_text(), version)
@@ -262,6 +285,7 @@ def main() -> None:
     build_wheels(dist)
     build_npm(dist)
     build_materials(dist, version)
+    pack(dist / f"dither_{version}.tar.gz", ROOT / PACKAGE_R, r_files(), "dither/")
     pack(dist / f"dither-{version}-image.tar.gz", ROOT, [*image_context(ROOT), "Dockerfile"])
     faults = check(dist)
     if faults:

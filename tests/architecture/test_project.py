@@ -115,6 +115,7 @@ def test_the_containers_use_no_setting_that_does_not_exist():
         "DITHER_TEST_ENTROPY",
         "DITHER_TEST_BROWSER",
         "DITHER_TEST_POSTGRES",
+        "DITHER_TEST_R",
     }
     for file in ("docker-compose.yml", "Dockerfile", ".env.example", "Makefile"):
         assert set(re.findall(r"DITHER_[A-Z_]+", (ROOT / file).read_text())) <= known, file

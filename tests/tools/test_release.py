@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -159,6 +160,18 @@ def test_a_package_is_the_same_at_every_build(tmp_path: Path, checkout: Path) ->
     assert (tmp_path / "a.tar.gz").read_bytes() == (tmp_path / "b.tar.gz").read_bytes()
 
 
+def test_the_package_for_r_is_the_commit_s_of_the_same_version(tmp_path: Path) -> None:
+    package, folder = tmp_path / "dither.tar.gz", ROOT / release.PACKAGE_R
+    release.pack(package, folder, release.r_files(), "dither/")
+    assert "DESCRIPTION" in release.r_files()
+    assert release.r_faults(package, VERSION) == []
+    release.pack(package, folder, set(release.r_files()) - {"NAMESPACE"}, "dither/")
+    assert release.r_faults(package, "2.0.0") == [
+        f"dither.tar.gz: Version is {VERSION}, not 2.0.0",
+        "dither.tar.gz: lacks dither/NAMESPACE",
+    ]
+
+
 def test_a_bill_of_materials_is_what_is_locked() -> None:
     lock = "a==1 \\\n    --hash=sha256:aa \\\n    --hash=sha256:bb\nb==2 ; x \\\n    --hash=sha256:cc\n"
 
@@ -193,6 +206,9 @@ def test_every_file_that_names_the_version_names_this_one() -> None:
         "client": tomllib.loads((ROOT / "client/pyproject.toml").read_text())["project"]["version"],
         "research": tomllib.loads((ROOT / "research/pyproject.toml").read_text())["project"]["version"],
         "client/js": json.loads((ROOT / "client/js/package.json").read_text())["version"],
+        "client/r": re.findall(r"^Version: (.+)$", (ROOT / "client/r/DESCRIPTION").read_text(), re.MULTILINE)[
+            0
+        ],
         "client/js lock": lock["version"],
         "client/js lock, itself": lock["packages"][""]["version"],
     }
@@ -214,7 +230,11 @@ def test_a_release_is_built_and_checked(tmp_path: Path) -> None:
     version = release.our_version()
     names = {line.split()[1] for line in done.stdout.splitlines()}
     wheels = {f"{name}-{version}-py3-none-any.whl" for name in ("dither", "dither_research", "dither_server")}
-    assert names == {*wheels, *(f"dither-{version}{end}" for end in (".tgz", ".cdx.json", "-image.tar.gz"))}
+    assert names == {
+        *wheels,
+        *(f"dither-{version}{end}" for end in (".tgz", ".cdx.json", "-image.tar.gz")),
+        f"dither_{version}.tar.gz",
+    }
     assert {"Dockerfile", "app/main.py"} <= set(
         release.packed(tmp_path / "dist" / f"dither-{version}-image.tar.gz")
     )
