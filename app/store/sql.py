@@ -5,11 +5,13 @@ The driver runs them, since SQLAlchemy takes longer over a statement than Postgr
 
 import dataclasses
 from collections.abc import AsyncIterator, Callable, Mapping
+from datetime import datetime
 from decimal import Decimal
 from enum import Enum
 from functools import partial
 from types import UnionType
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
+from uuid import UUID
 
 import asyncpg
 from sqlalchemy import Dialect, text
@@ -103,8 +105,14 @@ class Sql(Generic[Row]):
         return rows if self._read is None else [self._read(row) for row in rows]
 
 
+_TAKEN = frozenset((bool, bytes, datetime, float, int, list, str, tuple, type(None), UUID))
+"""Types that the driver takes as they are."""
+
+
 def _written(value: object) -> object:
     """A value as the driver takes it."""
+    if type(value) in _TAKEN:
+        return value
     match value:
         case Enum():
             return value.value
