@@ -6,8 +6,9 @@ loss is :math:`2 W / b` in place of :math:`W / b`. Under Gaussian noise the squa
 :math:`\mu^2 = 2 W^2 / (\sigma^2 - 9)` in place of :math:`W^2 / (\sigma^2 - 9)` (`app.accounting.gaussian`).
 
 *Trees.* A level of a tree is counts by bin, whose bins are chosen from the noisy counts of earlier levels. A
-person is in one bin of each level, so the price is the sum of those of all levels: the proof is in
-`app.estimators.quantile_tree`.
+person is in one bin of each level, so the price is the sum of those of all levels. Of the outer two bins a
+level may have the difference alone: a person who moves between them moves that by 2 W, as much as two counts
+in the L1 norm. The proof is in `app.estimators.quantile_tree`.
 
 *Cells.* Quantiles were draws of one of the cells of a range by integer scores (permute-and-flip: McKenna,
 Sheldon, NeurIPS 2020, arXiv:2010.12603); the audit still prices them. The loss of a draw is

@@ -6,34 +6,48 @@ all that lies below, one above. So the last level, which has most of the price, 
 few people each, whatever the range; the first ones have little of the price and tell cells of very many
 people apart.
 
+*Sums.* In replace_one the weight M of all people is public. There, under Laplace noise, the outer cells are
+drawn as one: noisy are the weight of the last cell less that of the first one, and that of each cell between
+them. The outer two together weigh M less the others. So K cells have K - 1 noisy sums, and the rank of the
+end of any cells is (M - difference + the cells between below it - those above it) / 2, with K - 1 Laplaces of
+half of the scale: a variance of :math:`(K - 1) b^2 / 2`. Counts of all cells, moved onto the plane on which
+they sum to M, have :math:`2 b^2 j (K - j) / K`, which is more in the middle, where quantiles are. Under
+Gaussian noise that is :math:`\sigma^2 j (K - j) / K`, and no more than with a difference, whose move counts
+squared. Where M is secret, the rank is tested by :math:`(1 - q) s_1 - q s_2`, with s_1 the noisy weight of
+the j cells and s_2 that of the others, which is 0 but for noise where the rank is q.
+
 *Privacy.* Each level's cells are a partition of the grid, so a person is in one cell a level. For fixed cells
-a replaced person moves two counts by their weight W, and one who comes or goes moves one. The cells of level
-l are a function of :math:`N_1, \dots, N_{l-1}`, the noisy counts of earlier levels, which is post-processing;
-given these, the noise of level l is independent of everything else. So the density of all counts is the
-product :math:`\prod_l p(N_l \mid x, N_1, \dots, N_{l-1})`, and for neighbors x, x' and every outcome each
-factor's ratio is bounded by the price of one level's counts, whichever cells the outcome chose:
-:math:`2 W / b_l` (`replace_one`) or :math:`W / b_l`. The price is their sum (adaptive sequential composition;
-`app.accounting.shape_prices.tree_cost`); under Gaussian noise the same holds of mu^2 (Dong, Roth, Su,
-arXiv:1905.02383, theorem 3.2 and corollary 3.3). Were cells chosen from exact counts, the factors would
-compare laws of counts of different cells, and nothing would bound them: the privacy audit has that as a
-planted bug.
+one who comes or goes moves one count by their weight W, and a replaced person two. Where outer cells are
+drawn as one a person who moves between these moves the difference by 2 W; between one of them and an inner
+cell the difference and a count by W each; between inner cells two counts by W. These are all sums of a level,
+and the largest L1 move is 2 W. The cells of level l are a function of :math:`N_1, \dots, N_{l-1}`, the noisy
+sums of earlier levels, which is post-processing; given these, the noise of level l is independent of
+everything else. So the density of all sums is the product :math:`\prod_l p(N_l \mid x, N_1, \dots, N_{l-1})`,
+and for neighbors x, x' and every outcome each factor's ratio is bounded by the price of one level's sums,
+whichever cells the outcome chose: :math:`2 W / b_l` (`replace_one`) or :math:`W / b_l`. The price is their
+sum (adaptive sequential composition; `app.accounting.shape_prices.tree_cost`); under Gaussian noise the same
+holds of mu^2, with counts of all cells (Dong, Roth, Su, arXiv:1905.02383, theorem 3.2 and corollary 3.3).
+Were cells chosen from exact counts, the factors would compare laws of counts of different cells, and nothing
+would bound them. Were the difference priced as one count, a person who moves from end to end would lose twice
+the price. The privacy audit has both as planted bugs.
 
 *Noise.* The part :math:`p_l` of an offer buys the scale :math:`2 U / p_l`, or :math:`U / p_l`, U the weight
 of an epsilon of 1; of mu^2 the standard deviation :math:`2 U / \sqrt{p_l}`, or
 :math:`\sqrt 2 U / \sqrt{p_l}`, and a unit more.
 
-*Least squares.* In replace_one the total is public, and counts are moved onto the plane on which they sum to
-it (`app.estimators.shares`): the rank of the end of j of K cells then has j Laplaces of scale
-:math:`(1 - j/K) b` and K - j of scale :math:`(j/K) b`, a variance of :math:`2 b^2 j (K - j) / K`. Where it is
-secret, the rank is tested by :math:`(1 - q) s_1 - q s_2`, with s_1 the noisy weight of the j cells and s_2
-that of the others, which is 0 but for noise where the rank is q.
+*Cells and the estimate* come from the best linear estimate of all counts off all levels
+(`app.estimators.cell_counts`). For each place it tells how far its rank is expected to lie from q, and the
+standard deviation of that. The last two levels have their cells at some of these deviations beside the
+quantile. Earlier ones, to which the law of the values is unknown, divide what tests leave for it. The
+estimate is where the expected rank is q, kept between the ends that tests leave. Tests, and so the intervals,
+look at the sums of each level as they are.
 
 *The interval.* Let :math:`e_1 < \dots < e_{K-1}` be where cells of a level begin, x the quantile, the least
 value with :math:`F(x) \ge q`, and :math:`e_k` the first one above x, so that the rank below :math:`e_k` is at
 least q. The lower end is where the cell begins that ends at the least :math:`e_j` whose rank is not rejected
 to be at least q. Thus the interval begins above x only if the one test at :math:`e_k` rejects: there is no
 union over cells, and :math:`e_k` does not depend on that level's noise. The upper end is the same upside
-down. The interval is what those of all levels have in common: their risks add up to 5 %, nine tenths of it
+down. The interval is what those of all levels have in common: their risks add up to 5 %, four fifths of it
 for the last level. It is made of cells, so it is right for ties and whole numbers.
 
 Where people weigh differently, or it is about the population, the rank of the weighted values is off by more
@@ -44,22 +58,14 @@ add_remove_one weights lie between a floor and a cap, r their quotient, and the 
 `app.estimators.pivot`; at a tilt of 1 it has no part in it: where :math:`F \ge q` the weighted rank is at
 least :math:`r q / (1 - q + r q)`, and where F < q less than :math:`q / (q + r (1 - q))`.
 
-*The estimate* is where a non-decreasing line through the ranks of the last level, beyond its outer cells
-through those of earlier levels, reaches q, kept between the ends that earlier levels leave. Values in the
-region that the last level divides are nearly evenly spread: m people at random places of C cells have a
-variance of m/C a cell. So its counts are drawn to an even density by the part that noise has of their
-variance, which is as seen where it is more than that of people at random places. Tests, and so the intervals,
-look at counts as they are.
-
 *Searches.* People who answered searches stand beside the others: their distribution function at the ends of
 cells, an estimate or a bound that is published already, times their weight, is added to ranks. It is the same
 for all neighbors. Tests for the lower end get the upper bound, those for the upper end the lower one; a
 third of the risk is the bounds', which hold at all points together.
 
 References:
-    Hay, Rastogi, Miklau, Suciu, PVLDB 2010,
-    doi:10.14778/1920841.1920970, least squares; Qardaji, Yang, Li, PVLDB 2013, doi:10.14778/2556549.2556576,
-    few levels of many cells.
+    Hay, Rastogi, Miklau, Suciu, PVLDB 2010, doi:10.14778/1920841.1920970, noisy counts of a tree that agree;
+    Qardaji, Yang, Li, PVLDB 2013, doi:10.14778/2556549.2556576, few levels of many cells.
 """
 
 import math
@@ -67,44 +73,39 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from operator import add
 from statistics import NormalDist
 
 import numpy as np
-import scipy
-from numpy.typing import NDArray
 
 from app.core.epsilon import MAX_EPSILON, MICRO
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency
 from app.estimators import confidence
+from app.estimators.cell_counts import CellCounts, Floats
 from app.estimators.interface import Coverage, Interval
 from app.estimators.quantiles import ErrorLaw, error_law
-from app.estimators.weighing import Target, Weighing
-
-PARTS = tuple(Fraction(part, 16) for part in (1, 1, 1, 4, 9))
-"""What each level has of the price."""
-
-LEVELS = len(PARTS)
+from app.estimators.tree_levels import COARSE, LEVELS, PARTS, PLACES, Drawn, cells_of, inner_cells, rank_scale
+from app.estimators.weighing import Weighing
 
 FREE_LEVELS = 16
 """Where no one pays: until cells are single steps of the grid, of each other a fourth at most."""
 
-_FIRST, _INNER = 14, (12, 8, 6, 4)
-"""Cells of the first level, and two more for each quantile; of later ones, for each quantile, and two
-beside."""
-
-_RISKS = tuple(Fraction(one, 40) for one in (1, 1, 1, 1, 36))
+_RISKS = tuple(Fraction(one, 40) for one in (1, 1, 1, 5, 32))
 """What each level has of the risk of an interval that noise alone decides."""
 
 _SPREAD_RISKS = tuple(Fraction(one, 10) for one in (1, 2, 2, 2, 3))
 """The same of one that is wider than that."""
 
-_MISSED = 0.005
-"""The risk, for each end, that the next level's cells leave a quantile in one of the two outer ones."""
+_WITHIN = 8
+"""Into how many pieces a cell is cut where places of later cells are looked for."""
 
-_EVEN = 0.5
-"""How much of the next level's cells are of equal length; the others are of equal noisy weight."""
+_UNKNOWN = 1e4
+"""How much more than that of its noise the variance of a secret total is before the first level."""
+
+_MISSED = 0.005
+"""The risk, for each end, that an estimate is kept from where the quantile is."""
 
 _FAR = 10.0
 """Standard deviations beyond which everything is rejected: sums of Laplaces and Normals have log-concave
@@ -116,29 +117,10 @@ _LEAST_NOISE = 1e-9
 _MASS_PART = 0.1
 """What the bound on a secret total weight has of a test's risk."""
 
-Floats = NDArray[np.float64]
-
 
 def searched_risk() -> float:
     """What the bounds of searches have of the risk of each end."""
     return confidence.risk() / 6
-
-
-def cells_of(level: int, quantiles: int) -> int:
-    """The most cells that a level has, for that many quantiles."""
-    return _FIRST + 2 * quantiles if level == 0 else _INNER[min(level, LEVELS - 1) - 1] * quantiles + 2
-
-
-def target_of(tilt: float, currency: Currency = Currency.LAPLACE, quantiles: int = 1) -> Target:
-    r"""What weights make small: :math:`\sum w_i^2 / 4`, noise of a middle rank, and the tilt's bias."""
-    missed = _missed(currency, quantiles)
-    return Target(variance=1 / (2 * missed) ** 2, tilt=tilt / missed)
-
-
-def _missed(currency: Currency, quantiles: int) -> float:
-    """The scale of Laplace noise like that of a rank, the weights of an offer of 1 being 1."""
-    cells, part = cells_of(LEVELS - 1, quantiles), float(PARTS[-1])
-    return math.sqrt(cells / part / 2) if currency is Currency.GAUSSIAN else math.sqrt(cells) / part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,20 +153,7 @@ class Beside:
 
     def report(self, currency: Currency) -> float:
         """The noise as that of one report of each of them, in the unit of `target_of`."""
-        return max(self.people * self.noise / _missed(currency, 1) ** 2, _LEAST_NOISE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
-    """The noisy counts of a level.
-
-    Attributes:
-        starts: Where each cell but the first one begins, ascending [grid steps].
-        counts: The weight of the people in each cell, noisy [units of the weights].
-    """
-
-    starts: tuple[int, ...]
-    counts: tuple[int, ...]
+        return max(self.people * self.noise / rank_scale(currency, 1) ** 2, _LEAST_NOISE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,10 +202,37 @@ class TreePlan:
         """How many there are."""
         return FREE_LEVELS if self.free else LEVELS
 
+    @property
+    def by_difference(self) -> bool:
+        """Whether the counts of the two outer cells of a level are drawn as one, their difference."""
+        return self.weighing.is_public and not self.weighing.is_gaussian
+
+    def sums(self, cells: int) -> int:
+        """How many noisy sums a level of this many cells has."""
+        return cells - self.by_difference
+
     def noise_of(self, level: int, cells: int) -> DiscreteLaplace | DiscreteGaussian:
-        """Of all counts of a level."""
-        size = (self._size(level),) * cells
+        """Of the sums of a level of this many cells, which is two at least."""
+        size = (self._size(level),) * self.sums(cells)
         return DiscreteGaussian(sigmas=size) if self.weighing.is_gaussian else DiscreteLaplace(scales=size)
+
+    def drawn(self, starts: tuple[int, ...], counts: Sequence[int], noise: Sequence[int]) -> Drawn:
+        """A level.
+
+        Args:
+            starts: Where its cells begin.
+            counts: The weight of the people in each cell, exact [units of the weights].
+            noise: Drawn from `noise_of` [the same].
+
+        Privacy: the counts have their noise in `sums`, and all else is post-processing of these. Cells of all
+        people together weigh what is public where the outer two are drawn as one.
+        """
+        if not self.by_difference:
+            return Drawn(starts=starts, counts=tuple(map(add, counts, noise)))
+        difference, *inner = map(add, (counts[-1] - counts[0], *counts[1:-1]), noise)
+        outer = self.weighing.mass - sum(inner)
+        first = (outer - difference) // 2
+        return Drawn(starts=starts, counts=(first, *inner, outer - first))
 
     @property
     def searched_weight(self) -> float:
@@ -268,7 +264,12 @@ class TreePlan:
             return 1.0
         cells = cells_of(LEVELS - 1, len(self.quantiles))
         # Where the total is secret, at q = 1/2.
-        noise = (1 if self.weighing.is_gaussian else 2) * cells / 4 * (self._size(LEVELS - 1) / mass) ** 2
+        noise = (
+            (1 if self.weighing.is_gaussian else 2)
+            * self.sums(cells)
+            / 4
+            * (self._size(LEVELS - 1) / mass) ** 2
+        )
         if self.beside is not None:
             noise += self.searched_weight**2 * self.beside.noise
         spread = max(float(q * (1 - q)) for q in self.quantiles)
@@ -283,24 +284,19 @@ class TreePlan:
 
         Privacy: post-processing of the counts of earlier levels.
         """
-        count, level = len(self.quantiles), len(drawn)
-        cells = cells_of(level, count)
+        level = len(drawn)
         if not drawn:
+            cells = cells_of(level, len(self.quantiles))
             return tuple(round(Fraction(cell * GRID_SIZE, cells)) for cell in range(1, cells))
-        joined = self._regions(drawn)
-        inner = cells - 1 - len(joined)
-        places, ranks = self._rising(drawn)
-        found: set[int] = set()
-        for low, high, own in joined:
-            points = np.array([low, *places[(places > low) & (places < high)], high])
-            weights, lengths = np.interp(points, places, ranks), (points - low) / (high - low)
-            weights = weights - weights[0]
-            part = weights / weights[-1] if weights[-1] > 0 else lengths
-            pieces = max(2, inner * own // count)
-            cut = np.interp(np.arange(pieces + 1) / pieces, _EVEN * lengths + (1 - _EVEN) * part, points)
-            found.update(round(place) for place in cut)
-        # A region has at least one step in it, so one of its ends is inside of the grid.
-        return tuple(sorted(place for place in found if 0 < place <= GRID_SIZE))
+        counts, found = self._counts(drawn), set[int]()
+        for q in map(float, self.quantiles):
+            if level < COARSE or self.free:
+                places = self._divided(q, drawn, counts)
+            else:
+                places = self._near(q, counts, PLACES[level - COARSE])
+            found.update(round(place) for place in places.tolist())
+        inside = sorted(place for place in found if 0 < place <= GRID_SIZE)
+        return tuple(inside) or (GRID_SIZE // 2,)
 
     def read(self, grid: Grid, drawn: Sequence[Drawn]) -> list[Quantile]:
         """What all levels say of each quantile; estimates rise.
@@ -312,16 +308,15 @@ class TreePlan:
         Privacy: post-processing of the counts.
         """
         estimates, ends = [], []
-        places, ranks = self._rising(drawn if self.free else [*drawn[:-1], self._smooth(drawn)])
+        counts = self._counts(drawn)
         for q in map(float, self.quantiles):
-            low, high = self._region(q, drawn, bounded=False)
-            # What earlier levels rule out has no part in a line through one of the two outer cells.
-            within = np.clip(places, low, high)
-            right = int(np.clip(np.searchsorted(ranks, q), 1, len(ranks) - 1))
-            rise = ranks[right] - ranks[right - 1]
-            part = (q - ranks[right - 1]) / rise if rise > 0 else 0.5
-            steps = max(0.0, within[right] - within[right - 1] - 1)
-            place = float(within[right - 1] + 0.5 + min(max(part, 0.0), 1.0) * steps)
+            low, high = self._region(q, drawn)
+            off = np.maximum.accumulate(self._off(q, counts, counts.ends)[0])
+            right = int(np.clip(np.searchsorted(off, 0.0), 1, len(off) - 1))
+            rise = off[right] - off[right - 1]
+            part = -off[right - 1] / rise if rise > 0 else 0.5
+            steps = counts.ends[right] - counts.ends[right - 1] - 1
+            place = float(counts.ends[right - 1] + 0.5 + min(max(part, 0.0), 1.0) * steps)
             estimates.append(min(max(place, low + 0.5), high - 0.5))
             ends.append([self._interval(q, drawn, population=of) for of in (False, True)])
         found = []
@@ -341,63 +336,64 @@ class TreePlan:
         noise, level = self.noise, min(level, LEVELS - 1)
         return noise.sigmas[level] if isinstance(noise, DiscreteGaussian) else noise.scales[level]
 
-    def _rising(self, drawn: Sequence[Drawn]) -> tuple[Floats, Floats]:
-        """Ends of cells [grid steps], and the part of people below each; never falling.
+    def _counts(self, drawn: Sequence[Drawn]) -> CellCounts:
+        """The counts that all levels together tell.
 
-        A level has its say on all that lies between its starts. What is beyond is one cell to it, within
-        which earlier levels tell how people are spread.
+        Privacy: post-processing of the counts; where presence is secret a person is taken to weigh the most
+        that one can, in place of who is there.
         """
-        places, ranks = np.array([0.0, GRID_SIZE + 1.0]), np.array([0.0, 1.0])
-        for level in drawn:
-            below = self._below(level)
-            if self.beside is not None:
-                below = below + self.searched_weight * self.beside.below(level.starts).parts
-            own = np.clip(scipy.optimize.isotonic_regression(below).x, 0.0, 1.0)
-            starts = np.array(level.starts, dtype=np.float64)
-            first, last = np.interp((starts[0], starts[-1]), places, ranks)
-            left, right = places < starts[0], places > starts[-1]
-            lower = ranks[left] * (own[0] / first if first > 0 else 0.0)
-            upper = 1 - (1 - ranks[right]) * ((1 - own[-1]) / (1 - last) if last < 1 else 0.0)
-            upper[-1:] = 1.0
-            places = np.concatenate([places[left], starts, places[right]])
-            ranks = np.concatenate([lower, own, upper])
-        return places, ranks
+        weighing, end = self.weighing, GRID_SIZE + 1.0
+        variances = [
+            (1 if weighing.is_gaussian else 2) * self._size(level) ** 2 for level in range(len(drawn))
+        ]
+        if weighing.is_public:
+            person = float(max(1, *weighing.weights))
+            counts = CellCounts.of_all(end, float(weighing.mass), 0.0, person)
+        else:
+            total = float(sum(drawn[0].counts))
+            unknown = _UNKNOWN * len(drawn[0].counts) * variances[0]
+            counts = CellCounts.of_all(end, total, unknown, float(weighing.cap))
+        for level, variance in zip(drawn, variances, strict=True):
+            counts = counts.cut(level.starts)
+            place = np.searchsorted(level.starts, counts.ends[:-1], side="right")
+            of = (np.arange(len(level.counts))[:, None] == place).astype(np.float64)
+            sums = np.array(level.counts, dtype=np.float64)
+            if self.by_difference:
+                sums, of = (np.concatenate([one[-1:] - one[:1], one[1:-1]]) for one in (sums, of))
+            counts = counts.given(sums, of, variance)
+        return counts
 
-    def _smooth(self, drawn: Sequence[Drawn]) -> Drawn:
-        """The last level, each region's counts drawn to an even density; the module's docstring says how far.
+    def _off(self, q: float, counts: CellCounts, places: Floats) -> tuple[Floats, Floats]:
+        """How far the rank of places is expected to be above q, and the variance of that [any unit]."""
+        own, variance = counts.off(q, places)
+        if self.beside is None:
+            return own, variance
+        scale = self.weighing.private / max(self.weighing.mass, 1)
+        parts = self.beside.below(places.tolist()).parts
+        return (
+            scale * own + self.searched_weight * (parts - q),
+            scale**2 * variance + self.searched_weight**2 * self.beside.noise,
+        )
 
-        Privacy: post-processing of the counts.
-        """
-        last = drawn[-1]
-        ends = np.array([0, *last.starts, GRID_SIZE + 1])
-        counts = np.array([float(count) for count in last.counts])
-        noise = (1 if self.weighing.is_gaussian else 2) * self._size(LEVELS - 1) ** 2
-        person = float(max(self.weighing.weights, default=0))
-        for low, high, _ in self._regions(drawn[:-1]):
-            first, after = np.searchsorted(ends, (low, high))
-            own, lengths = counts[first:after], np.diff(ends[first : after + 1])
-            if len(own) < 3:  # The spread of two tells nothing of how far they differ.
-                continue
-            even = own.sum() * lengths / lengths.sum()
-            off = own - even
-            spread = max(
-                person * float(even.mean()), float((off**2).sum()) / (len(own) - 1) - noise, person**2
-            )
-            counts[first:after] = even + off * spread / (spread + noise)
-        return Drawn(starts=last.starts, counts=tuple(round(count) for count in counts))
-
-    def _regions(self, drawn: Sequence[Drawn]) -> list[tuple[int, int, int]]:
-        """What levels leave for quantiles, ascending: two ends, and for how many of them it is."""
+    def _divided(self, q: float, drawn: Sequence[Drawn], counts: CellCounts) -> Floats:
+        """What levels leave for the quantile, in cells half of equal length and half of equal rank."""
         # The first levels serve the interval, too, which the bounds of searches widen.
-        bounded = len(drawn) < LEVELS - 2
-        joined: list[tuple[int, int, int]] = []
-        for low, high in sorted(self._region(q, drawn, bounded=bounded) for q in map(float, self.quantiles)):
-            if joined and low < joined[-1][1]:
-                first, last, before = joined.pop()
-                joined.append((first, max(last, high), before + 1))
-            else:
-                joined.append((low, high, 1))
-        return joined
+        low, high = self._region(q, drawn, bounded=len(drawn) < COARSE)
+        places = np.array([low, *counts.ends[(counts.ends > low) & (counts.ends < high)], high])
+        ranks = np.maximum.accumulate(self._off(q, counts, places)[0])
+        lengths = (places - low) / (high - low)
+        parts = (ranks - ranks[0]) / (ranks[-1] - ranks[0]) if ranks[-1] > ranks[0] else lengths
+        pieces = inner_cells(len(drawn))
+        return np.asarray(np.interp(np.arange(pieces + 1) / pieces, (lengths + parts) / 2, places))
+
+    def _near(self, q: float, counts: CellCounts, deviations: Floats) -> Floats:
+        """Places these standard deviations beside the quantile [grid steps]."""
+        ends = counts.ends
+        within = ends[:-1, None] + np.diff(ends)[:, None] * np.arange(_WITHIN) / _WITHIN
+        places = np.append(within.ravel(), ends[-1])
+        off, variance = self._off(q, counts, places)
+        beside = off / np.sqrt(variance + np.finfo(np.float64).tiny)
+        return np.asarray(np.interp(deviations, np.maximum.accumulate(beside), places))
 
     def _below(self, level: Drawn) -> Floats:
         """The part of the weight of central and public people below each start, times what it is of all."""
@@ -413,7 +409,7 @@ class TreePlan:
         raw = np.array([float(Fraction(count, self.weighing.mass)) for count in level.counts])
         return self.weighing.private * np.cumsum(raw + (1 - raw.sum()) / cells)[:-1]
 
-    def _region(self, q: float, drawn: Sequence[Drawn], *, bounded: bool) -> tuple[int, int]:
+    def _region(self, q: float, drawn: Sequence[Drawn], *, bounded: bool = False) -> tuple[int, int]:
         """What levels leave of the grid for the quantile of the weighted values, but for `_MISSED`.
 
         One that later and finer ones contradict was wrong, and only tells how far beyond it.
@@ -481,6 +477,8 @@ class TreePlan:
         if self.weighing.is_public:
             size *= self.weighing.private / max(self.weighing.mass, 1)
             aim = inside / cells
+        if self.by_difference:
+            return [(size / 2, self.sums(cells))]
         return [((1 - aim) * size, inside), (aim * size, cells - inside)]
 
     def _hull(

@@ -19,8 +19,9 @@ from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency, Relation, Trust
 from app.estimators.found_range import RISK, narrowed, outermost
 from app.estimators.interface import UNIT_SCALE, Query
-from app.estimators.quantile_tree import LEVELS, Drawn, TreePlan
+from app.estimators.quantile_tree import TreePlan
 from app.estimators.transformed import complementary_queries
+from app.estimators.tree_levels import LEVELS, Drawn
 from app.estimators.weighing import Weighing, unit_of
 from app.mechanisms.draw import draw
 from app.mechanisms.laplace import draw_laplace
@@ -73,6 +74,7 @@ def shape_controls() -> Iterator[Subject]:
     )
     yield tree_subject("a quantile whose cells exact counts choose", Relation.REPLACE_ONE, exact=True)
     yield level_subject("a quantile that charges for its first three levels", priced=3)
+    yield level_subject("a quantile whose difference of outer cells is priced as one count", moved=1)
     yield description_subject("a description whose moments share their noise", shared=True)
     yield count_subject("a count that charges half of a person's weight", part=0.5)
     yield count_subject("a count that weighs people by what they offer, priced by the least", weighed=2)
@@ -207,14 +209,14 @@ def tree_subject(
     place = next(place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1])
     between = (one[place] + other[place]) // 2
 
-    def noisy(level: int, counts: Sequence[int]) -> list[int]:
-        noise = draw(plan.noise_of(level, len(counts)), queries=len(counts))
-        return [count + error for count, error in zip(counts, noise, strict=True)]
+    def noisy(level: int, starts: tuple[int, ...], mine: int | None) -> tuple[int, ...]:
+        counts = counted(starts, mine)
+        noise = draw(plan.noise_of(level, len(counts)), queries=plan.sums(len(counts)))
+        return plan.drawn(starts, counts, noise).counts
 
     def seen(mine: int | None) -> int:
-        counts = counted(first, mine)
-        starts = second(counts if exact else noisy(0, counts))
-        found = noisy(1, counted(starts, mine))
+        starts = second(counted(first, mine) if exact else noisy(0, first, mine))
+        found = noisy(1, starts, mine)
         low, high = (found[end] > weight / 2 for end in (0, -1))
         return 4 * (starts[min(place, len(starts) - 1)] > between) + 2 * low + high
 
@@ -240,12 +242,13 @@ def tree_subject(
     )
 
 
-def level_subject(name: str, *, priced: int = LEVELS) -> Subject:
-    """A person who moves between two cells of each level: which counts are above what they are on average.
+def level_subject(name: str, *, priced: int = LEVELS, moved: int = 2) -> Subject:
+    """A person who moves between two cells of each level, of which the difference is drawn.
 
     Args:
         name: Of the subject.
         priced: How many levels it claims the price of, from the first one on; not all: a planted bug.
+        moved: By how many weights it claims that the difference moves; less than two: a planted bug.
     """
     plan = _tree(Relation.REPLACE_ONE, Currency.LAPLACE)
     assert isinstance(plan.noise, DiscreteLaplace)
@@ -256,14 +259,19 @@ def level_subject(name: str, *, priced: int = LEVELS) -> Subject:
         for mine in (0, 1):
             label = np.zeros(draws, dtype=np.int64)
             for scale in scales[-2:]:
-                noise = np.array(draw_laplace(scale, 2 * draws), dtype=np.float64).reshape(draws, 2)
-                noise[:, mine] += WEIGHT
-                label = label * 4 + 2 * (noise[:, 0] > WEIGHT / 2) + (noise[:, 1] > WEIGHT / 2)
+                noise = np.array(draw_laplace(scale, draws), dtype=np.float64)
+                difference = noise + (WEIGHT if mine else -WEIGHT)
+                label = label * 3 + np.digitize(difference, (-WEIGHT, WEIGHT))
             found.append(label)
         return found[0], found[1]
 
     claimed = tree_cost(WEIGHT, DiscreteLaplace(scales=scales[:priced]), Relation.REPLACE_ONE)
-    return Subject(name=name, claimed=claimed / MICRO, outputs=outputs, planted=priced < LEVELS)
+    return Subject(
+        name=name,
+        claimed=claimed / MICRO * moved / 2,
+        outputs=outputs,
+        planted=priced < LEVELS or moved < 2,
+    )
 
 
 def _tree(relation: Relation, currency: Currency) -> TreePlan:
@@ -302,10 +310,9 @@ def description_subject(name: str, *, shared: bool = False) -> Subject:
         found = []
         for mine in (GRID_SIZE, 0):
             sums = np.array([published(mine) for _ in range(number)], dtype=np.int64)
-            counts = np.array([draw(plan.noise_of(LEVELS - 1, 2), queries=2) for _ in range(number)])
-            counts[:, int(mine > 0)] += rest
-            above = (counts > rest / 2).astype(np.int64)
-            found.append(sums * 4 + above[:, 0] * 2 + above[:, 1])
+            noise = np.array([draw(plan.noise_of(LEVELS - 1, 2), queries=1) for _ in range(number)])
+            difference = noise[:, 0] + (rest if mine else -rest)
+            found.append(sums * 3 + np.digitize(difference, (-rest, rest)))
         return found[0], found[1]
 
     group = Group(trust=Trust.CENTRAL, epsilon=MICRO, count=1)

@@ -20,8 +20,9 @@ from app.estimators.anytime import Steps
 from app.estimators.every_level import at_every_level
 from app.estimators.interface import Interval
 from app.estimators.pivot import PivotReader, two_sums_pivot
-from app.estimators.quantile_tree import Drawn, TreePlan, target_of
+from app.estimators.quantile_tree import TreePlan
 from app.estimators.shares import UNIT, SharesPlan
+from app.estimators.tree_levels import Drawn, target_of
 from app.estimators.weighing import weigh_public
 
 pytestmark = pytest.mark.statistical
@@ -179,9 +180,9 @@ def test_cells_of_a_quantile_have_the_level_that_is_asked_for() -> None:
             edges = np.searchsorted(values, [0, *starts, GRID_SIZE + 1])
             cells = len(starts) + 1
             scale = plan.noise_of(level, cells).scales[0]  # type: ignore[union-attr]
-            noise = rng.laplace(0, scale, cells)
-            counts = tuple(round(weight * int(n) + off) for n, off in zip(np.diff(edges), noise, strict=True))
-            drawn.append(Drawn(starts=starts, counts=counts))
+            noise = np.round(rng.laplace(0, scale, plan.sums(cells))).astype(np.int64)
+            counts = [weight * int(number) for number in np.diff(edges)]
+            drawn.append(plan.drawn(starts, counts, noise.tolist()))
         (found,) = at_every_level(lambda: list(plan.read(UNIT, drawn)))
         return found.interval, truth
 

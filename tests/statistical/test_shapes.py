@@ -17,8 +17,9 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import Currency, Relation, Trust
 from app.estimators import shares
-from app.estimators.quantile_tree import TreePlan, target_of
+from app.estimators.quantile_tree import TreePlan
 from app.estimators.shares import UNIT, SharesPlan
+from app.estimators.tree_levels import target_of
 from app.estimators.weighing import Target, Weighing, weigh_public, weigh_secret
 from app.mechanisms.draw import draw
 from tests.support.trees import grown

@@ -13,7 +13,7 @@ from app.accounting.pair_prices import PARTS
 from app.core.cohort import Cohorts
 from app.core.grid import GRID_SIZE
 from app.core.study import Trust
-from app.estimators.quantile_tree import Drawn
+from app.estimators.tree_levels import Drawn
 from app.services.shapes import coordinates, counts, covariances, found_means, shape_plans, shape_trees
 from app.services.statistics import combining, piece_noise, planning, steps
 

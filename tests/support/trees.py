@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from app.estimators.quantile_tree import Drawn, TreePlan
+from app.estimators.quantile_tree import TreePlan
+from app.estimators.tree_levels import Drawn
 from app.mechanisms.draw import draw
 from app.services.shapes.shape_trees import Grown, Tree, grow, next_cells
 
@@ -27,9 +28,8 @@ def grown(plan: TreePlan, people: Sequence[NDArray[np.int64]]) -> list[Drawn]:
                 counts = [
                     one + weight * own for one, own in zip(counts, by_cell(values, starts), strict=True)
                 ]
-        noise = draw(plan.noise_of(level, len(counts)), queries=len(counts))
-        noisy = tuple(count + error for count, error in zip(counts, noise, strict=True))
-        drawn.append(Drawn(starts=starts, counts=noisy))
+        noise = draw(plan.noise_of(level, len(counts)), queries=plan.sums(len(counts)))
+        drawn.append(plan.drawn(starts, counts, noise))
     return drawn
 
 

@@ -12,7 +12,7 @@ from app.core.errors import BudgetExhausted, InternalFault
 from app.core.noise import as_document
 from app.core.piece import Piece
 from app.core.study import Relation, StudyDefinition, Trust
-from app.estimators import quantile_tree, shares
+from app.estimators import shares, tree_levels
 from app.estimators.bin_shares import BinShares, Share
 from app.estimators.choice_reports import Reported, report_noise
 from app.estimators.interface import Interval, NoContributions
@@ -282,9 +282,7 @@ def weigh(
     target = (
         shares.target_of(bins, tilt, study.noise)
         if question.counts_bins
-        else quantile_tree.target_of(
-            tilt, study.noise, len(QUARTILES) if question.estimator == DESCRIBE else 1
-        )
+        else tree_levels.target_of(tilt, study.noise, len(QUARTILES) if question.estimator == DESCRIBE else 1)
     )
     noises = {
         place: report_noise(bins, group.epsilon).total / (4 * (bins - 1))

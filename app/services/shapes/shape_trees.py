@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from app.estimators.quantile_tree import Drawn, TreePlan
+from app.estimators.quantile_tree import TreePlan
+from app.estimators.tree_levels import Drawn
 from app.mechanisms.draw import draw
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.work import checkpoint
@@ -52,9 +53,8 @@ class Tree:
                 for cohort in members:
                     for cell, count in enumerate(counts.get(cohort.id, ())):
                         weighted[cell] += weight * count
-        noise = draw(self.plan.noise_of(place, len(weighted)), queries=len(weighted))
-        noisy = tuple(value + error for value, error in zip(weighted, noise, strict=True))
-        return Drawn(starts=starts, counts=noisy)
+        noise = draw(self.plan.noise_of(place, len(weighted)), queries=self.plan.sums(len(weighted)))
+        return self.plan.drawn(starts, weighted, noise)
 
 
 def next_cells(trees: Sequence[Tree], grown: Sequence[Grown]) -> Cells:

@@ -13,10 +13,12 @@ from app.accounting.shape_prices import tree_cost
 from app.core.cohort import Group
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE, Grid
+from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency, Relation, Trust
 from app.estimators.calibration import gaussian_weight
-from app.estimators.quantile_tree import LEVELS, PARTS, Drawn, TreePlan, cells_of, target_of
-from app.estimators.weighing import Weighing, weigh_public, weigh_secret
+from app.estimators.quantile_tree import TreePlan
+from app.estimators.tree_levels import LEVELS, PARTS, Drawn, cells_of, target_of
+from app.estimators.weighing import Weighing, unit_of, weigh_public, weigh_secret
 
 GRID = Grid(Decimal(0), Decimal(GRID_SIZE))
 HALF = Fraction(1, 2)
@@ -141,36 +143,33 @@ def levels_of(plan: TreePlan, last: Sequence[int], low: float = 0.0, high: float
     values = [round((low + (high - low) * place / 1000) * GRID_SIZE) for place in range(1000)]
     drawn = grown(plan, values)
     (weight,) = plan.weighing.weights
-    assert len(last) == len(drawn[-1].counts) == 6
+    assert len(last) == len(drawn[-1].counts) == 5
     return [*drawn[:-1], Drawn(starts=drawn[-1].starts, counts=tuple(weight * one for one in last))]
 
 
 def test_an_estimate_takes_little_differences_of_neighboring_cells_for_noise_and_large_ones_for_values():
     plan = plan_of(1000, HALF)
-    even = levels_of(plan, (480, 10, 10, 10, 10, 480))
+    even = levels_of(plan, (485, 10, 10, 10, 485))
     starts = np.array(even[-1].starts) / GRID_SIZE
     read = {
         last: plan.read(GRID, levels_of(plan, last))[0].estimate / GRID_SIZE
-        for last in ((480, 10, 10, 10, 10, 480), (480, 7, 9, 11, 13, 480), (300, 0, 0, 0, 400, 300))
+        for last in ((485, 10, 10, 10, 485), (485, 7, 10, 13, 485), (300, 0, 0, 400, 300))
     }
     middle, noisy, tied = read.values()
-    assert middle == pytest.approx(float(starts[2]), abs=0.001)
-    # A line through the counts would cross at 4/11 of the third cell.
-    line = float(starts[2] + 4 / 11 * (starts[3] - starts[2]))
+    assert middle == pytest.approx(float(starts[1] + starts[2]) / 2, abs=0.001)
+    # A line through the counts would cross at 8/10 of the second cell.
+    line = float(starts[1] + 0.8 * (starts[2] - starts[1]))
     assert middle < noisy < middle + 0.75 * (line - middle)
-    assert tied > float(starts[3] + 0.4 * (starts[4] - starts[3]))
+    assert tied > float(starts[2] + 0.2 * (starts[3] - starts[2]))
 
 
 def test_within_an_outer_cell_of_the_last_level_earlier_levels_tell_where_a_quantile_is():
     """All are between .4 and .6 of the range, and the last level finds 700 of them below its inner cells."""
     plan = plan_of(1000, HALF)
-    missed = levels_of(plan, (700, 10, 10, 10, 10, 260), 0.4, 0.6)
+    missed = levels_of(plan, (700, 10, 10, 10, 270), 0.4, 0.6)
     (found,) = plan.read(GRID, missed)
-    assert found.estimate <= missed[-1].starts[0]
-    places, ranks = plan._rising(missed)
-    half = float(np.interp(0.35, ranks, places)) / GRID_SIZE
-    # A straight line from the lower end of the range has it at .25.
-    assert 0.42 < half < 0.48
+    # A straight line from the lower end of the range has it at .36.
+    assert 0.45 * GRID_SIZE < found.estimate <= missed[-1].starts[0]
 
 
 @pytest.mark.parametrize("below", [True, False])
@@ -179,7 +178,65 @@ def test_where_a_level_contradicts_the_one_before_an_answer_does_not_reach_to_th
 ):
     """The last level finds all people beyond its inner cells, on a side that earlier levels rule out."""
     plan = plan_of(1000, HALF)
-    last = (960, 10, 10, 10, 10, 0) if below else (0, 10, 10, 10, 10, 960)
+    last = (970, 10, 10, 10, 0) if below else (0, 10, 10, 10, 970)
     (found,) = plan.read(GRID, levels_of(plan, last, 0.4, 0.6))
     for ends in (found.interval, found.population_interval):
         assert 0.3 * GRID_SIZE < ends.lower <= found.estimate <= ends.upper < 0.7 * GRID_SIZE
+
+
+@pytest.mark.parametrize("currency", Currency)
+@pytest.mark.parametrize("relation", Relation)
+def test_what_is_drawn_of_a_level_moves_by_its_price_at_most_and_all_else_follows_from_it(
+    relation: Relation, currency: Currency
+):
+    """Every move of a person between up to five cells, or into one: the noise that hides it."""
+    weight, public = unit_of(currency), relation is REPLACE
+    dearest = Fraction(0)
+    for cells in range(2, 6):
+        starts = tuple(range(1, cells))
+        company = [7 * weight] * cells
+
+        def counts(mine: int | None, company: Sequence[int] = company) -> list[int]:
+            return [count + weight * (cell == mine) for cell, count in enumerate(company)]
+
+        mass = sum(company) + weight if public else 0
+        weighing = Weighing(
+            relation=relation, weights=(weight,), mass=mass, cap=weight, floor=weight, currency=currency
+        )
+        plan = TreePlan(quantiles=(HALF,), weighing=weighing)
+        places = range(cells)
+        neighbors = product(places, places) if public else product([None], places)
+        for one, other in neighbors:
+            seen = plan.drawn(starts, counts(one), (0,) * plan.sums(cells))
+            assert seen.counts == tuple(counts(one))
+            hiding = {
+                noise
+                for noise in product(range(-2 * weight, 3 * weight, weight), repeat=plan.sums(cells))
+                if plan.drawn(starts, counts(other), noise) == seen
+            }
+            (noise,) = hiding
+            sizes = plan.noise_of(LEVELS - 1, cells)
+            if isinstance(sizes, DiscreteGaussian):
+                loss = Fraction(sum(move**2 for move in noise)) / (Fraction(sizes.sigmas[0]) ** 2 - 9)
+                price = tree_cost(weight, DiscreteGaussian(sigmas=sizes.sigmas[:1]), relation)
+            else:
+                loss = Fraction(sum(map(abs, noise))) / Fraction(sizes.scales[0])
+                price = tree_cost(weight, DiscreteLaplace(scales=sizes.scales[:1]), relation)
+            assert loss * MICRO <= price
+            dearest = max(dearest, loss * MICRO / price)
+    assert dearest > 0.99
+
+
+def test_where_presence_is_secret_nothing_but_counts_tells_who_is_there():
+    """A person of another weight among them, below the cap: equal counts are read equally."""
+    for floor in (MICRO // 2, MICRO):
+        few, more = (
+            TreePlan(
+                quantiles=(HALF,),
+                weighing=Weighing(relation=ADD, weights=weights, cap=4 * MICRO, floor=floor),
+            )
+            for weights in ((MICRO,), (MICRO, 3 * MICRO))
+        )
+        drawn = grown(few, [place * GRID_SIZE // 100 for place in range(100)])
+        assert few.read(GRID, drawn) == more.read(GRID, drawn)
+        assert few.starts(drawn[:2]) == more.starts(drawn[:2])

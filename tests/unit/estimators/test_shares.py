@@ -11,7 +11,7 @@ import pytest
 from app.core.cohort import Group
 from app.core.epsilon import MICRO
 from app.core.study import Currency, Relation, Trust
-from app.estimators import quantile_tree, shares
+from app.estimators import shares, tree_levels
 from app.estimators.bin_shares import on_simplex, rising_band
 from app.estimators.interface import NotApplicable
 from app.estimators.quantiles import error_law
@@ -42,7 +42,7 @@ def test_weights_reach_the_smallest_worst_case_error_that_a_solver_finds(kind: i
         spread, noise, bias = 1 - 1 / 5, 4.0 * 4, 2 * tilt**2
     elif isinstance(kind, str):
         # The rank of the middle of six cells, for nine sixteenths of the price.
-        target, spread, noise, bias = quantile_tree.target_of(tilt), 0.25, 12 * (16 / 9) ** 2, tilt**2
+        target, spread, noise, bias = tree_levels.target_of(tilt), 0.25, 8 * (16 / 9) ** 2, tilt**2
     else:
         target = shares.target_of(kind, tilt)
         spread, noise, bias = 1 - 1 / kind, 8.0 * (kind - 1), 2 * tilt**2
