@@ -20,12 +20,13 @@ import pytest
 
 from tests.support.databases import scratch_directory
 from tests.support.live import ROOT, free_port
+from tools.release import our_version
 
 pytestmark = pytest.mark.system
 
 GUIDE = ROOT / "docs" / "how-to" / "install.md"
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
-VERSIONS = ("0.9.0", "0.10.0")
+VERSIONS = (our_version(), "1.1.0")
 
 SYSTEMCTL = """\
 #!/usr/bin/env python3

@@ -15,7 +15,7 @@ from zipfile import ZipFile
 import pytest
 
 from tests.support.live import ROOT
-from tools import release
+from tools import release, version
 
 VERSION = "0.9.0"
 GENERATOR = "hatchling 1.0"
@@ -164,10 +164,11 @@ def test_the_package_for_r_is_the_commit_s_of_the_same_version(tmp_path: Path) -
     package, folder = tmp_path / "dither.tar.gz", ROOT / release.PACKAGE_R
     release.pack(package, folder, release.r_files(), "dither/")
     assert "DESCRIPTION" in release.r_files()
-    assert release.r_faults(package, VERSION) == []
+    ours = release.our_version()
+    assert release.r_faults(package, ours) == []
     release.pack(package, folder, set(release.r_files()) - {"NAMESPACE"}, "dither/")
     assert release.r_faults(package, "2.0.0") == [
-        f"dither.tar.gz: Version is {VERSION}, not 2.0.0",
+        f"dither.tar.gz: Version is {ours}, not 2.0.0",
         "dither.tar.gz: lacks dither/NAMESPACE",
     ]
 
@@ -200,7 +201,7 @@ def test_a_tag_of_another_version_is_refused() -> None:
 
 
 def test_every_file_that_names_the_version_names_this_one() -> None:
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    ours = release.our_version()
     lock = json.loads((ROOT / "client/js/package-lock.json").read_text())
     named = {
         "client": tomllib.loads((ROOT / "client/pyproject.toml").read_text())["project"]["version"],
@@ -212,10 +213,36 @@ def test_every_file_that_names_the_version_names_this_one() -> None:
         "client/js lock": lock["version"],
         "client/js lock, itself": lock["packages"][""]["version"],
     }
-    assert named == dict.fromkeys(named, version)
-    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
-    assert f"export VERSION={version} " in (ROOT / "docs/how-to/install.md").read_text()
-    assert f"\n## [{version}] - 20" in (ROOT / "CHANGELOG.md").read_text()
+    assert named == dict.fromkeys(named, ours)
+    assert f"\nversion: {ours}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"export VERSION={ours} " in (ROOT / "docs/how-to/install.md").read_text()
+    assert f"\n## [{ours}] - 20" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_people_read_of_every_version_what_is_new() -> None:
+    versions = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    page = (ROOT / "docs" / "whats-new.md").read_text()
+    assert re.findall(r"^## (.+)$", page, re.MULTILINE) == versions
+
+
+def test_every_file_gets_another_version(tmp_path: Path) -> None:
+    for name in (*version.FILES, *version.PAGES):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    now = release.our_version()
+    version.set_version(tmp_path, now, "77.0.1", "2030-01-31")
+    for name in version.FILES:
+        text = (tmp_path / name).read_text()
+        assert text.replace("77.0.1", now) == (ROOT / name).read_text(), name
+        assert "77.0.1" in text, name
+    changes = (tmp_path / "CHANGELOG.md").read_text()
+    assert "\n## [Unreleased]\n\n## [77.0.1] - 2030-01-31\n" in changes
+    assert "\n## Unreleased\n\n## 77.0.1\n" in (tmp_path / "docs/whats-new.md").read_text()
+    for given in (now, "1.0", "v1.0.0"):
+        with pytest.raises(ValueError, match="is no version"):
+            version.set_version(tmp_path, now, given, "2030-01-31")
+    with pytest.raises(ValueError, match="does not name"):
+        version.set_version(tmp_path, now, "78.0.0", "2030-01-31")
 
 
 @pytest.mark.system
@@ -227,16 +254,16 @@ def test_a_release_is_built_and_checked(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tools.release", str(tmp_path / "dist")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    version = release.our_version()
+    ours = release.our_version()
     names = {line.split()[1] for line in done.stdout.splitlines()}
-    wheels = {f"{name}-{version}-py3-none-any.whl" for name in ("dither", "dither_research", "dither_server")}
+    wheels = {f"{name}-{ours}-py3-none-any.whl" for name in ("dither", "dither_research", "dither_server")}
     assert names == {
         *wheels,
-        *(f"dither-{version}{end}" for end in (".tgz", ".cdx.json", "-image.tar.gz")),
+        *(f"dither-{ours}{end}" for end in (".tgz", ".cdx.json", "-image.tar.gz")),
         f"dither_{version}.tar.gz",
     }
     assert {"Dockerfile", "app/main.py"} <= set(
-        release.packed(tmp_path / "dist" / f"dither-{version}-image.tar.gz")
+        release.packed(tmp_path / "dist" / f"dither-{ours}-image.tar.gz")
     )
     wheel = next((tmp_path / "dist").glob("dither_server*"))
     with ZipFile(wheel, "a") as archive:
