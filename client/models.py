@@ -163,6 +163,7 @@ DOCUMENTS: Mapping[str, Model] = {
     "Series": _model("SeriesOut", raw=True),
     "EpsilonRange": _model("EpsilonRangeOut", exact="min max"),
     "Measure": _model("MeasureOut", exact="lower upper", needs="lower upper", lacks={"dimension": "1"}),
+    "StudyText": _model("StudyTextOut"),
     "Study": _model(
         "StudyOut StudyMadeOut",
         "Shown",

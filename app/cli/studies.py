@@ -1,12 +1,13 @@
 """Commands of an admin over HTTP: studies."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 from dither import Client, Measure, Study
 
-from app.cli.common import notes, print_details, print_table, show
+from app.cli.common import notes, print_details, print_table, show, usage_error
 from app.cli.editing import edited
 from app.cli.http import StudyName
 from app.cli.options import fields_of
@@ -49,6 +50,7 @@ def _show_study(study: Study) -> None:
             "study": study.slug,
             "question": study.title,
             "description": study.description or None,
+            "languages": ", ".join(study.texts) or None,
             "series": study.series,
             **_asks_for(study),
             "relation": study.relation,
@@ -114,11 +116,32 @@ def show_study(client: Client, study: StudyName) -> Study:
 
 
 @studies.command("edit")
-@fields_of(StudyEditIn)
+@fields_of(StudyEditIn, spelled=("texts",))
 @asks_service(_show_study)
-def edit_study(client: Client, fields: Mapping[str, Any], *, study: StudyName) -> Study:
+def edit_study(
+    client: Client,
+    fields: Mapping[str, Any],
+    *,
+    study: StudyName,
+    texts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="JSON", help="What it says in other languages, by their codes; null forgets one."
+        ),
+    ] = None,
+) -> Study:
     """Change what is said of a study, for people. What answers depend on is fixed."""
-    return client.edit_study(study, **fields)
+    return client.edit_study(study, texts=None if texts is None else _object(texts), **fields)
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise usage_error('--texts takes a JSON object, such as {"de": {"title": "Wie weit?"}}')
+    return found
 
 
 @studies.command("close")

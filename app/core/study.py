@@ -14,6 +14,7 @@ from app.core.attributes import NO_ATTRIBUTES, Attributes
 from app.core.epsilon import MICRO, amount_of, epsilon_of, round_down_to_significant
 from app.core.grid import Grid
 from app.core.measures import NO_MEASURES, VALUE, Measure, Measures
+from app.core.texts import NO_TEXTS, StudyText, Texts
 
 
 class Relation(StrEnum):
@@ -203,6 +204,15 @@ class StudyDefinition:
         return None if self.measures.several else Measure(self.lower, self.upper, self.choices).step
 
     @property
+    def names(self) -> frozenset[str]:
+        """What people read besides the title: names of measures and attributes, and all labels."""
+        choices = [self.choices, *(one.choices for one in self.measures.named.values())]
+        return frozenset(
+            [*self.measures.named, *self.attributes.labels]
+            + [label for labels in (*choices, *self.attributes.labels.values()) for label in labels]
+        )
+
+    @property
     def choice_points(self) -> tuple[int, ...]:
         """The grid point of each choice."""
         return choice_points(len(self.choices)) if self.choices else ()
@@ -216,12 +226,22 @@ def _grid(lower: Decimal, upper: Decimal) -> Grid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """A stored study."""
+    """A stored study, with what it says in other languages: that is changed as its title is."""
 
     id: int
     definition: StudyDefinition
     state: StudyState
     created_at: datetime
+    texts: Texts = NO_TEXTS
+
+    def said_in(self, language: str) -> StudyText:
+        """What people read who read a language; its own title and description where there are no others."""
+        found, own = self.texts.of(language), self.definition
+        return StudyText(
+            title=found.title or own.title,
+            description=own.description if found.description is None else found.description,
+            labels=found.labels,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

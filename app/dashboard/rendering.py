@@ -17,6 +17,7 @@ from app.core.attributes import label_of
 from app.core.errors import ServiceError, Unavailable
 from app.core.numbers import headline, margin
 from app.core.principal import Role
+from app.core.texts import StudyText
 from app.dashboard.languages import ENGLISH, Language, catalogs, choose
 from app.dashboard.requests import GUEST_COOKIE, LOGIN_COOKIE, PERSON_COOKIE, TOKEN_FIELD, PageRequest
 from app.services.admin.logins import Login, form_token
@@ -202,6 +203,13 @@ def _on_day(context: Context, value: date) -> str:
 
 
 @pass_context
+def _named(context: Context, name: str) -> str:
+    """What a measure, a choice, an attribute or a label is called in the language of the page."""
+    said: StudyText = context["said"]
+    return said.labels.get(name, name)
+
+
+@pass_context
 def _listed(context: Context, names: Sequence[str]) -> str:
     """Names in a row, as people write them in the language of the page."""
     return _language(context).list(names)
@@ -220,6 +228,7 @@ TEMPLATES.install_gettext_callables(_text, _texts, newstyle=True)  # type: ignor
 TEMPLATES.filters |= {
     "quantity": _quantity,
     "listed": _listed,
+    "named": _named,
     "amount": _amount,
     "at_moment": _at_moment,
     "on_day": _on_day,

@@ -1,5 +1,7 @@
 """Studies."""
 
+import json
+from collections.abc import Mapping
 from datetime import datetime
 
 from app.core.records import Wanted
@@ -11,7 +13,8 @@ from app.store.sql import Connection, Sql
 # As text: of types of its own the driver would first ask the server, on each connection.
 COLUMNS = """id, slug, title, description, series, lower, upper, CAST(relation AS text) AS relation, trust,
              epsilon_min, epsilon_max, epsilons, default_share, tilt, delta, dimension, local_mechanism,
-             attributes, choices, measures, CAST(state AS text) AS state, created_at"""
+             attributes, choices, measures, CAST(state AS text) AS state, created_at,
+             CAST(texts AS text) AS texts"""
 
 INSERT = Sql.of(Study)(f"""
     INSERT INTO study (slug, title, description, series, lower, upper, relation, trust, epsilon_min,
@@ -62,7 +65,8 @@ LIST = Sql.of(StudyLine)(f"""
 """)
 
 EDIT = Sql.of(Study)(f"""
-    UPDATE study SET title = coalesce(:title, title), description = coalesce(:description, description)
+    UPDATE study SET title = coalesce(:title, title), description = coalesce(:description, description),
+        texts = jsonb_strip_nulls(texts || CAST(:texts AS jsonb))
     WHERE id = :study_id RETURNING {COLUMNS}
 """)
 
@@ -113,10 +117,20 @@ async def list_studies(
 
 
 async def edit_study(
-    connection: Connection, study_id: int, *, title: str | None, description: str | None
+    connection: Connection,
+    study_id: int,
+    *,
+    title: str | None,
+    description: str | None,
+    texts: Mapping[str, object],
 ) -> Study:
-    """Give a study another title or description; None leaves one as it is."""
-    return await EDIT.one(connection, study_id=study_id, title=title, description=description)
+    """Give a study another title or description; None leaves one as it is.
+
+    Of other languages those in `texts` are said anew, and forgotten where that is None.
+    """
+    return await EDIT.one(
+        connection, study_id=study_id, title=title, description=description, texts=json.dumps(texts)
+    )
 
 
 async def close_study(connection: Connection, study_id: int) -> Study:

@@ -47,6 +47,13 @@ study = Table(
     Column("title", Text, nullable=False),
     Column("description", Text, nullable=False, server_default=""),
     Column("series", Text, comment="slug; NULL: none"),
+    Column(
+        "texts",
+        JSONB,
+        nullable=False,
+        server_default="{}",
+        comment="title, description and labels in other languages, by language",
+    ),
     Column("lower", Text, nullable=False, comment="decimal text, exactly as it was given"),
     Column("upper", Text, nullable=False),
     Column("relation", relation, nullable=False),

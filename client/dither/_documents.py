@@ -127,6 +127,15 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StudyText:
+    """A study in another language: a title and a description where it has its own, and names by names."""
+
+    title: str | None = None
+    description: str | None = None
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Study(Shown):
     """A study.
 
@@ -156,6 +165,7 @@ class Study(Shown):
             values are numbers.
         measures: The numbers and choices that it asks each person for, in their order; lower and upper of a
             study of several are then 0 and 1. Empty where a person gives one value without another name.
+        texts: What it says in other languages, by their codes; empty where it has no other.
         state: Open, closed to contributions, or, with stored answers only, archived or retired.
         warnings: What new people cannot offer: more than their lifetime budget, or with Gaussian noise
             anything where no budget for it was granted.
@@ -181,6 +191,7 @@ class Study(Shown):
     attributes: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
     choices: tuple[str, ...] = ()
     measures: Mapping[str, Measure] = field(default_factory=dict, hash=False)
+    texts: Mapping[str, StudyText] = field(default_factory=dict, hash=False)
     state: str | None = None
     created_at: datetime | None = None
     warnings: tuple[str, ...] = ()

@@ -50,6 +50,10 @@ PAGES: Mapping[tuple[str, str], Row] = {
         {"admin", "admin: own study"},
         {"title": "Why?", "reason": "clearer"},
     ),
+    ("POST", "/dashboard/studies/{study}/texts"): (
+        {"admin", "admin: own study"},
+        {"language": "de", "title": "Warum?", "reason": "people read it"},
+    ),
     ("POST", "/dashboard/studies/{study}/close"): ({"admin", "admin: own study"}, {}),
     ("POST", "/dashboard/studies/{study}/archive"): ({"admin", "admin: own study"}, {"reason": "over"}),
     ("POST", "/dashboard/studies/{study}/invitations"): (

@@ -628,7 +628,13 @@ async def _retirement(record: Recorder) -> None:
     more = {"epsilon": 0.5, "at_most": 20, "reason": "another year"}
     for document in (more, {"epsilon": 0}):
         await record("subjects", "POST", "/v1/admin/budgets/raise", "admin", json=document)
-    edit = {"title": "Minutes to work?", "description": "One way.", "reason": "clearer"}
+    german = {"title": "Minuten zur Arbeit?"}
+    edit = {
+        "title": "Minutes to work?",
+        "description": "One way.",
+        "texts": {"de": german},
+        "reason": "clearer",
+    }
     await record("studies", "PATCH", "/v1/studies/survey", "admin", json=edit)
     await record("studies", "PATCH", "/v1/studies/survey", "admin", json={**edit, "lower": 5})
     await record("studies", "GET", "/v1/studies", "admin", params={"series": "weekly"})

@@ -63,7 +63,7 @@ async def edit_study(request: ApiRequest, study: StudyPath, document: StudyEditI
     """Change what is said of a study. What answers depend on is fixed when it is made."""
     found = await request.study(study)
     studies, slug = request.api.services.studies, found.definition.slug
-    return StudyOut.model_validate(await studies.edit(slug, request.principal, **dict(document)))
+    return StudyOut.model_validate(await studies.edit(slug, request.principal, **document.model_dump()))
 
 
 @router.post("/{study}/close")

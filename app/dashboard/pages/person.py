@@ -8,7 +8,7 @@ from starlette.responses import Response
 from app.core.errors import Forbidden, Unauthenticated
 from app.core.principal import Role
 from app.dashboard.pages.login import GUEST_SECONDS, set_cookie
-from app.dashboard.rendering import render, spoken
+from app.dashboard.rendering import language_of, render, spoken
 from app.dashboard.requests import GUEST_COOKIE, PERSON_COOKIE, PageRequest
 from app.dashboard.routing import PageRoute, redirect
 from app.services.admin.logins import PERSON_SECONDS
@@ -46,7 +46,7 @@ async def withdraw(request: PageRequest) -> Response:
     found = await request.study(study)
     request.refuse_other_studies(found.definition.slug)
     await request.api.services.contributions.withdraw(found, _subject(request))
-    return await show(request, withdrawn=found.definition.title)
+    return await show(request, withdrawn=found.said_in(language_of(request).code).title)
 
 
 async def leave(request: PageRequest) -> Response:
@@ -65,12 +65,13 @@ async def show(request: PageRequest, withdrawn: str | None = None) -> Response:
         documents_out.personal_charges(services, _subject(request), CHARGES, None, request.principal),
     )
     slugs = {line.study for line in statement.studies} | {line.study for line in statement.sessions}
-    titles = {slug: (await services.studies.read(slug)).definition for slug in slugs}
+    language = language_of(request).code
+    said = {slug: (await services.studies.read(slug)).said_in(language) for slug in slugs}
     return render(
         request,
         "person.html",
         budget=BudgetOut.of("", statement),
-        studies=titles,
+        studies=said,
         charges=charges,
         withdrawn=withdrawn,
         may_withdraw=_acts_for_person(request),

@@ -13,6 +13,7 @@ from app.core.errors import InvalidRequest, NoGain, SaysNothing, ServiceError
 from app.core.numbers import headline
 from app.core.study import Relation, Study, StudyState
 from app.dashboard import forms, label_plots, plots, shape_plots, steps
+from app.dashboard.languages import catalogs
 from app.dashboard.pages.overview import following
 from app.dashboard.pages.release import address_of
 from app.dashboard.questions import QUESTION, completed, fields_of, statistics
@@ -136,9 +137,37 @@ async def edit(request: PageRequest) -> Response:
 
     async def change(slug: str) -> None:
         document = read(StudyEditIn, request.fields, description=text)
-        await request.api.services.studies.edit(slug, request.principal, **dict(document))
+        await request.api.services.studies.edit(slug, request.principal, **document.model_dump())
 
     return await _changed(request, change)
+
+
+async def translate(request: PageRequest) -> Response:
+    """Say it in another language; a form without a title, a description and labels forgets that one."""
+    fields = request.fields
+    said: dict[str, object] = {
+        name: text for name in ("title", "description") if (text := forms.prose(fields.get(name, "")))
+    }
+
+    async def change(slug: str) -> None:
+        if labels := _names(fields.get("labels", "")):
+            said["labels"] = labels
+        texts = {fields.get("language", ""): said or None}
+        document = read(StudyEditIn, {"reason": fields.get("reason", "")}, texts=texts)
+        await request.api.services.studies.edit(slug, request.principal, **document.model_dump())
+
+    return await _changed(request, change)
+
+
+def _names(text: str) -> dict[str, str]:
+    """What lines such as `red: rot` say."""
+    found: dict[str, str] = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, colon, said = (part.strip() for part in line.rpartition(":"))
+        if not colon or not name or name in found:
+            raise InvalidRequest.field("labels", "needs lines such as red: rot; a name once")
+        found[name] = said
+    return found
 
 
 async def archive(request: PageRequest) -> Response:
@@ -248,6 +277,8 @@ async def page(
         ended=study.state in (StudyState.ARCHIVED, StudyState.RETIRED),
         warnings=await _warnings(request, study),
         study=StudyOut.model_validate(study),
+        languages=list(catalogs().values()),
+        names=sorted(study.definition.names),
         vectors=vectors,
         secret=study.definition.relation is Relation.ADD_REMOVE_ONE,
         fields=fields,
@@ -385,6 +416,7 @@ ROUTES = (
     PageRoute("/dashboard/studies/{study}", show, roles=BOTH),
     PageRoute("/dashboard/studies/{study}/releases", ask, roles=ANALYST, post=True),
     PageRoute("/dashboard/studies/{study}/edit", edit, roles=ADMIN, post=True),
+    PageRoute("/dashboard/studies/{study}/texts", translate, roles=ADMIN, post=True),
     PageRoute("/dashboard/studies/{study}/close", close, roles=ADMIN, post=True),
     PageRoute("/dashboard/studies/{study}/archive", archive, roles=ADMIN, post=True),
 )

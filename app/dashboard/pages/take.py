@@ -211,7 +211,7 @@ def _form(
         reports=reports,
         document=StudyOut.model_validate(study).model_dump_json() if reports else "",
         first=True,
-        **_asked(study, request.fields, refusal),
+        **_asked(request, study, request.fields, refusal),
     )
 
 
@@ -248,12 +248,16 @@ async def _receipt(
         given=given,
         line=next(iter(statement.studies), None),
         takes=held.live and study.state is StudyState.OPEN,
-        **_asked(study, fields, refusal, held.epsilon),
+        **_asked(request, study, fields, refusal, held.epsilon),
     )
 
 
 def _asked(
-    study: Study, fields: Mapping[str, str], refusal: ServiceError | None, amount: int | None = None
+    request: PageRequest,
+    study: Study,
+    fields: Mapping[str, str],
+    refusal: ServiceError | None,
+    amount: int | None = None,
 ) -> dict[str, Any]:
     """What the form shows: the study, its fields and steps, and which of them are chosen."""
     definition = study.definition
@@ -265,6 +269,7 @@ def _asked(
     named = () if refusal is None else refusal.fields
     return {
         "study": definition,
+        "said": study.said_in(language_of(request).code),
         "secret": definition.relation is Relation.ADD_REMOVE_ONE,
         "asked": answer_form.asked(definition),
         "trusted": [one.value for one in tags],

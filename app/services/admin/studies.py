@@ -1,9 +1,10 @@
 """Making, finding, closing and ending studies."""
 
 from collections.abc import Mapping
+from typing import Any, cast
 
 from app.core.clock import Clock
-from app.core.errors import NotFound, StudyExists
+from app.core.errors import InvalidRequest, NotFound, StudyExists
 from app.core.principal import Principal
 from app.core.records import CohortLine, Wanted
 from app.core.study import Study, StudyDefinition, StudyLine, StudyState
@@ -99,16 +100,36 @@ class Studies:
         return page_of(items, limit, lambda cohort: str(cohort.id))
 
     async def edit(
-        self, slug: str, principal: Principal, *, title: str | None, description: str | None, reason: str
+        self,
+        slug: str,
+        principal: Principal,
+        *,
+        title: str | None,
+        description: str | None,
+        texts: Mapping[str, Mapping[str, object] | None],
+        reason: str,
     ) -> Study:
-        """Give a study another title or description; None leaves one as it is."""
+        """Give a study another title or description, or say it in other languages.
+
+        None leaves a title or a description as it is, and forgets a language.
+
+        Raises:
+            InvalidRequest: a text names labels that the study does not have.
+        """
         study = await self.read(slug)
-        changes = {"title": title, "description": description}
+        named = {label for said in texts.values() if said for label in cast(Any, said["labels"])}
+        if not named <= study.definition.names:
+            raise InvalidRequest.field(
+                "texts", "labels must be names of the study's measures, choices, attributes or labels"
+            )
+        changes = {"title": title, "description": description, "languages": ", ".join(sorted(texts)) or None}
         detail = {name: text for name, text in changes.items() if text is not None} | {"reason": reason}
 
         async def body(connection: Connection) -> Study:
             await self._note(connection, principal, "study.edit", slug, detail)
-            return await store.edit_study(connection, study.id, title=title, description=description)
+            return await store.edit_study(
+                connection, study.id, title=title, description=description, texts=texts
+            )
 
         self._known[slug] = await self._database.run_tx("study.edit", body)
         return self._known[slug]

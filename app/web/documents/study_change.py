@@ -6,10 +6,26 @@ from pydantic import ConfigDict, Field, model_validator
 
 from app.core.errors import FieldError, InvalidRequest
 from app.web.documents.study import StudyIn
-from app.web.documents.types import Prose, Text, WireIn
+from app.web.documents.types import Label, Language, Prose, Text, WireIn
 
 FIXED = "is fixed when the study is made, since answers depend on it; make another study"
 """Why a field of a study cannot be changed."""
+
+
+MAX_LANGUAGES = 50
+"""Languages that one change may have."""
+
+
+class StudyTextIn(WireIn):
+    """A study in another language. What is not given is that of the study."""
+
+    title: Text | None = Field(None, description="The question.")
+    description: Prose | None = Field(None, description="More about it.")
+    labels: dict[Label, Text] = Field(
+        default_factory=dict,
+        max_length=1000,
+        description="What its measures, choices, attributes and their labels are called, by their names.",
+    )
 
 
 class StudyEditIn(WireIn):
@@ -21,6 +37,12 @@ class StudyEditIn(WireIn):
 
     title: Text | None = Field(None, description="The question.")
     description: Prose | None = Field(None, description="More about it; may be empty.")
+    texts: dict[Language, StudyTextIn | None] = Field(
+        default_factory=dict,
+        max_length=MAX_LANGUAGES,
+        description="What it says in other languages, by their codes; null forgets one.",
+        json_schema_extra={"examples": [{"de": {"title": "Wie weit ist es?", "labels": {"red": "rot"}}}]},
+    )
     reason: Text = Field(description="For the audit trail.")
 
     @model_validator(mode="before")
@@ -34,8 +56,8 @@ class StudyEditIn(WireIn):
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
-        if self.title is None and self.description is None:
-            raise InvalidRequest.field("title", "give a title, a description or both")
+        if self.title is None and self.description is None and not self.texts:
+            raise InvalidRequest.field("title", "give a title, a description or texts in other languages")
         return self
 
 

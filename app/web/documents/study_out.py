@@ -18,6 +18,14 @@ class EpsilonRangeOut(WireOut):
     max: EpsilonOut
 
 
+class StudyTextOut(WireOut):
+    """A study in another language: a title and a description where it has its own, and names by names."""
+
+    title: str | None
+    description: str | None
+    labels: dict[str, str]
+
+
 class StudyOut(WireOut):
     """A study."""
 
@@ -65,6 +73,9 @@ class StudyOut(WireOut):
         description="The numbers and choices that it asks each person for, in their order; lower and upper "
         "of a study of several are then 0 and 1. Empty where a person gives one value without another name."
     )
+    texts: dict[str, StudyTextOut] = Field(
+        description="What it says in other languages, by their codes; empty where it has no other."
+    )
     state: StudyState = Field(
         description="Open, closed to contributions, or, with stored answers only, archived or retired."
     )
@@ -83,6 +94,7 @@ class StudyOut(WireOut):
             "local_mechanism": "choice" if definition.choices else definition.local_mechanism,
             "attributes": definition.attributes.labels,
             "measures": definition.measures.named,
+            "texts": study.texts.by_language,
             "state": study.state,
             "created_at": study.created_at,
         }

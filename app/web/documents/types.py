@@ -31,7 +31,7 @@ from app.core.grid import NotANumber
 from app.core.measures import VALUE
 from app.core.numbers import JsonNumber, to_decimal, to_integer
 from app.estimators.confidence import LEVELS
-from app.web.patterns import ATTRIBUTE_PATTERN, LABEL_PATTERN, SLUG_PATTERN
+from app.web.patterns import ATTRIBUTE_PATTERN, LABEL_PATTERN, LANGUAGE_PATTERN, SLUG_PATTERN
 from app.web.validation_messages import InvalidValue
 
 MAX_BOUND = Decimal(10) ** 15
@@ -392,6 +392,14 @@ Slug = Annotated[
     schema(type="string", pattern=SLUG_PATTERN, examples=["commute-minutes"]),
 ]
 """What addresses a study."""
+
+Language = Annotated[
+    str,
+    BeforeValidator(_text),
+    StringConstraints(pattern=LANGUAGE_PATTERN),
+    schema(type="string", pattern=LANGUAGE_PATTERN, examples=["de"]),
+]
+"""The code of a language."""
 
 AttributeName = Annotated[
     str,

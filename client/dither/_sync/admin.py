@@ -42,7 +42,7 @@ from dither._documents import (
 from dither._errors import InvalidRequest
 from dither._orders import subject_text
 from dither._sync.base import Base
-from dither._wire import Parameter
+from dither._wire import Document, Parameter
 from dither.device.numbers import Numeric
 
 
@@ -83,22 +83,17 @@ class Admin(Base):
             choices: In place of a range: the labels that people choose one of.
             measures: In place of a range: the numbers and choices that each person gives, by name, as
                 {"income": {"lower": 0, "upper": 9000}, "party": {"choices": ["red", "green"]}}.
-            title: The question, for people.
-            description: More about it.
+            title, description: The question, for people, and more about it.
             series: Slug of the series that it belongs to, as the weeks of a recurring survey do.
             relation: What is protected: a value, or also whether a person is there.
             trust: Accepted trust tags.
-            epsilon_min, epsilon_max: Admissible personal epsilons.
-            epsilons: In place of a range: the only admissible ones, of at most three significant digits.
+            epsilon_min, epsilon_max, epsilons: Admissible personal epsilons, as a range or as a list.
             default_share: Part of each personal epsilon that a release uses.
-            tilt: How far the mean of those who ask for little privacy may differ from the others', as a part
-                of the range; intervals hold within it. For replace_one.
-            noise: Of answers: laplace, whose privacy is counted in epsilon, or gaussian, in mu^2, of which
-                many answers take less.
+            tilt: How far means may differ by the privacy that people ask for, as a part of the range.
+            noise: laplace, counted in epsilon, or gaussian, in mu^2, of which many answers take less.
             delta: At which epsilons hold where the noise is gaussian.
             dimension: Coordinates of a value; a measure has its own.
-            local_mechanism: What devices randomize local reports with; the service's default is hybrid,
-                gaussian where the noise is, and laplace for values with several coordinates.
+            local_mechanism: What devices randomize local reports with.
             attributes: What each contribution says of its owner: names, and the labels that each may have.
 
         Examples:
@@ -133,7 +128,13 @@ class Admin(Base):
         return self._run(self._calls.call(Study, "POST", "/v1/studies", document, repeatable=False))
 
     def edit_study(
-        self, study: str, *, reason: str, title: str | None = None, description: str | None = None
+        self,
+        study: str,
+        *,
+        reason: str,
+        title: str | None = None,
+        description: str | None = None,
+        texts: Mapping[str, Document] | None = None,
     ) -> Study:
         """Change what is said of a study, for people; what is None stays.
 
@@ -142,15 +143,15 @@ class Admin(Base):
         Args:
             study: Which one.
             reason: For the audit trail.
-            title: The question.
-            description: More about it; may be empty.
+            title, description: The question, and more about it, which may be empty.
+            texts: Both, and labels, by language: {"de": {"labels": {"red": "rot"}}}; None forgets one.
 
         Examples:
             >>> study = admin.edit_study("commute", title="How far is it?", reason="a typo")
             >>> study.title
             'How far is it?'
         """
-        document = given(title=title, description=description, reason=reason)
+        document = given(title=title, description=description, texts=texts, reason=reason)
         return self._run(self._calls.call(Study, "PATCH", study_path(study), document))
 
     def close_study(self, study: str) -> Study:
