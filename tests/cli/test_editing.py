@@ -151,6 +151,18 @@ def test_a_study_is_made_in_an_editor(dither, live_server, tmp_path):
     # What is said of it is changed by a command; what answers depend on is not.
     done = dither("study", "edit", "edited", "--description", "One way.", "--reason", "asked for", **address)
     assert "One way." in done.output
+    said = ("study", "edit", "edited", "--reason", "people read it", "--texts")
+    done = dither(*said, '{"de": {"title": "Wie lange?"}}', **address)
+    assert (done.status, "languages" in done.output) == (0, True), done.errors
+    for wrong, status, reason in (
+        ("de", 2, "--texts takes a JSON object"),
+        ("[1]", 2, "--texts takes a JSON object"),
+        ('{"german": {"title": "?"}}', 1, "code of a language"),
+        ('{"de": {"labels": {"red": "rot"}}}', 1, "names of the study's measures"),
+    ):
+        done = dither(*said, wrong, **address)
+        assert done.status == status
+        assert reason in " ".join(done.errors.split())
     assert "edited" in dither("study", "list", "--series", "weekly", **address).output
     assert "edited" not in dither("study", "list", "--series", "monthly", **address).output
     done = dither("study", "archive", "edited", "--reason", "it is over", **address)
