@@ -15,6 +15,18 @@ from tests.upgrades.former import former_environment, former_sources, versions
 
 Document = Mapping[str, Any]
 
+BROKEN = {
+    "0.9.0": [
+        "gone: GET /v1/admin/studies/{study}/plan query level: string",
+        "gone: GET /v1/studies/{study}/plan query level: string",
+        "gone: GET /v1/studies/{study}/statistics/{statistic} query level: string",
+        "gone: POST /v1/studies/{study}/releases takes .parameters.level",
+        "gone: POST /v1/studies/{study}/releases takes .parameters.level: number",
+        "gone: POST /v1/studies/{study}/releases takes .parameters.level: string",
+    ]
+}
+"""What docs/compatibility.md says to be broken: the hourglass's own parameter has another name."""
+
 SAID = """
 import inspect, json, dither
 from app.main import create_app
@@ -45,8 +57,9 @@ def parts(document: Document, schema: Document, place: str, within: tuple[str, .
     for choice in ("anyOf", "oneOf", "allOf"):
         for one in schema.get(choice, ()):
             yield from parts(document, one, place, within)
-    if "type" in schema:
-        yield f"{place}: {schema['type']}"
+    kinds = schema.get("type", [])
+    for kind in [kinds] if isinstance(kinds, str) else kinds:
+        yield f"{place}: {kind}"
     for word in schema.get("enum", [schema["const"]] if "const" in schema else []):
         yield f"{place} = {word}"
     for field, one in schema.get("properties", {}).items():
@@ -145,7 +158,7 @@ def test_what_a_version_could_do_can_be_done(version: str, tmp_path: Path) -> No
     before = said(former_environment(sources, sources / "client"))
     now = said(former_environment(ROOT, ROOT / "client"))
     assert before["document"]["info"]["version"] == version
-    assert broken(before["document"], now["document"]) == []
+    assert broken(before["document"], now["document"]) == BROKEN.get(version, [])
     assert set(before["names"]) <= set(now["names"]), "names of the SDK, and variables"
     for method, arguments in before["methods"].items():
         assert [one for one in arguments if one not in now["methods"][method]] == [], method
