@@ -14,7 +14,7 @@ from app.estimators.anytime import Steps
 from app.estimators.expected import WORST_VARIANCE as WORST_VARIANCE
 from app.estimators.interface import Conclusion, Coverage, Interval
 from app.estimators.quantiles import ErrorLaw, error_law, laplace_variance
-from app.estimators.together import ErrorBound, KnownError
+from app.estimators.together import AnytimeBound, ErrorBound, KnownError
 
 HALF_STEP = 1 / (2 * GRID_SIZE)
 """The most that the mean of values as they were given differs from that of the points on the grid that are
@@ -136,14 +136,26 @@ class PredictedErrors:
 
     def anytime_margin(self) -> float:
         """Half of the interval for that mean that holds at all steps, before it is clipped [range widths]."""
-        margin = self.dataset_margin()
+        margin, always = self.dataset_margin(), self.anytime_bound()
+        return margin if always is None else max(margin, always.half_width() / float(self.grid.width))
+
+    def anytime_bound(self) -> AnytimeBound | None:
+        """What that interval is made of [data's unit]; None of an answer without steps."""
         if self.anytime is None:
-            return margin
-        one, rest = self.anytime, self.kept
+            return None
+        one, width, variance, reach = self.anytime, float(self.grid.width), 0.0, self.kept
         if not self.exact:
-            law = error_law(normal_variance=self.dataset_variance + one.normal, laplaces=one.laplaces)
-            rest += law.quantile(1 - one.steps.risk) + self.dataset_step + self.bias
-        return max(margin, one.steps.always(one.noises) + rest)
+            variance, reach = self.dataset_variance + one.normal, reach + self.dataset_step + self.bias
+        laplaces = () if self.exact else one.laplaces
+        return AnytimeBound(
+            steps=one.steps,
+            noises=tuple(width * noise for noise in one.noises),
+            rest=ErrorBound(
+                laplaces=tuple((width * scale, count) for scale, count in laplaces if scale and count),
+                normal=width * width * variance,
+                reach=width * reach,
+            ),
+        )
 
     def anytime_width(self) -> float:
         """Width of the interval that holds at all steps, at most that of the range [data's unit]."""
@@ -224,6 +236,7 @@ class PredictedErrors:
             center=float(self.grid.lower) + float(self.grid.width) * float(position),
             dataset=self.dataset_bound(),
             population=self.population_bound(risk),
+            anytime=self.anytime_bound(),
         )
 
 

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.estimators import confidence
+from app.estimators.anytime import Steps
 from app.estimators.quantiles import ErrorLaw, error_law
 
 FEWEST = 3
@@ -64,6 +65,11 @@ class ErrorBound:
         return self.law.quantile(asked + self.risk) + self.reach
 
     @classmethod
+    def read(cls, document: Mapping[str, Any]) -> "ErrorBound":
+        """As a release says it."""
+        return cls(**{**document, "laplaces": tuple(map(tuple, document["laplaces"]))})
+
+    @classmethod
     def weighted(cls, parts: Sequence[tuple[float, "ErrorBound"]]) -> "ErrorBound":
         """That of a weighted sum of answers about disjoint people.
 
@@ -81,26 +87,79 @@ class ErrorBound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AnytimeBound:
+    """What the error of an answer does not exceed at all steps of its question, see `app.estimators.anytime`.
+
+    Attributes:
+        steps: How its noisy sums were drawn.
+        noises: What the scale or the standard deviation of each comes to in it [data's unit].
+        rest: All else, of which a step has `steps.risk`.
+    """
+
+    steps: Steps
+    noises: tuple[float, ...]
+    rest: ErrorBound
+
+    def half_width(self) -> float:
+        """Half of the interval that holds at all steps [data's unit]."""
+        law = self.rest.law
+        return self.steps.always(self.noises) + law.quantile(1 - self.steps.risk) + self.rest.reach
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> "AnytimeBound":
+        """As a release says it."""
+        return cls(
+            steps=Steps(**document["steps"]),
+            noises=tuple(document["noises"]),
+            rest=ErrorBound.read(document["rest"]),
+        )
+
+    @classmethod
+    def weighted(cls, parts: Sequence[tuple[float, "AnytimeBound"]]) -> "AnytimeBound":
+        """That of a weighted sum of answers about disjoint people, the labels of one question.
+
+        The j-th sum of the k-th of K labels has the place K (j - 1) + k: another one for each, at all steps.
+        """
+        each = [one.steps for _, one in parts]
+        return cls(
+            steps=Steps(
+                firsts=[first for one in each for first in one.firsts],
+                places=[
+                    len(each) * (place - 1) + rank for rank, one in enumerate(each, 1) for place in one.places
+                ],
+                step=max(one.step for one in each),
+                normal=any(one.normal for one in each),
+            ),
+            noises=tuple(abs(weight) * noise for weight, one in parts for noise in one.noises),
+            rest=ErrorBound.weighted([(weight, one.rest) for weight, one in parts]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KnownError:
     """An answer before it is clipped to the range, and what is known of its error.
 
     Attributes:
         center: The answer; noise may have put it outside the range [data's unit].
         dataset, population: About the mean of the people who contributed, and of their population.
+        anytime: About the first one at all steps; None of an answer without steps or of before.
     """
 
     center: float
     dataset: ErrorBound
     population: ErrorBound
+    anytime: AnytimeBound | None = None
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> "KnownError":
         """As a release says it."""
-        bounds = {
-            name: ErrorBound(**{**document[name], "laplaces": tuple(map(tuple, document[name]["laplaces"]))})
-            for name in ("dataset", "population")
-        }
-        return cls(center=document["center"], **bounds)
+        always = document.get("anytime")
+        return cls(
+            center=document["center"],
+            dataset=ErrorBound.read(document["dataset"]),
+            population=ErrorBound.read(document["population"]),
+            anytime=None if always is None else AnytimeBound.read(always),
+        )
 
     @classmethod
     def weighted(cls, parts: Sequence[tuple[float, "KnownError"]]) -> "KnownError":
@@ -109,6 +168,9 @@ class KnownError:
             center=math.fsum(weight * one.center for weight, one in parts),
             dataset=ErrorBound.weighted([(weight, one.dataset) for weight, one in parts]),
             population=ErrorBound.weighted([(weight, one.population) for weight, one in parts]),
+            anytime=None
+            if not parts or any(one.anytime is None for _, one in parts)
+            else AnytimeBound.weighted([(weight, one.anytime) for weight, one in parts if one.anytime]),
         )
 
 

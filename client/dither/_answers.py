@@ -83,6 +83,8 @@ class Coordinate:
         coordinate: Which one, from 0 on.
         simultaneous: For the dataset; those of all coordinates hold together. For mean and sum, where the
             number of people is public.
+        anytime: As `interval`, which it holds, for all steps of the question at once; of a mean or a sum that
+            is sharpened.
         variance: Of the coordinate, with the mean; None where nothing is known of it.
         sd: The square root of the variance.
     """
@@ -94,6 +96,7 @@ class Coordinate:
     population_interval: Interval
     coordinate: int
     simultaneous: Interval | None = None
+    anytime: Interval | None = None
     variance: Spread | None = None
     sd: Spread | None = None
 

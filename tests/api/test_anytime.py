@@ -103,8 +103,6 @@ async def test_labels_have_their_own_and_what_is_not_drawn_again_has_a_part_of_t
         "mean?share=.2&estimator=uniform&fresh",
         "variance?share=.5",
         "sd?share=.5",
-        "difference?share=.5&between=region:north,south",
-        "mean?share=.5&standardize=region:north=.5,south=.5",
         "histogram?share=.5",
     ],
 )
@@ -129,12 +127,75 @@ async def test_what_has_no_such_interval_has_no_such_field(service: Service, que
         assert found.status_code == 200, found.text
         answer = found.json()
     assert "anytime" not in answer
-    # Labels of a mean have their own, whatever is read off them together.
-    read = "difference" in question or "standardize" in question
-    assert all(("anytime" in group) is read for group in answer.get("groups", []))
 
 
 async def test_an_answer_of_a_secret_number_of_people_has_none(service: Service) -> None:
     await service.study(slug="minutes", lower=0, upper=120, relation="add_remove_one")
     await join(service, 100, prefix="p")
     assert "anytime" not in await ask(service, share=0.5, allow_worse=True)
+
+
+@pytest.mark.parametrize("gaussian", [False, True])
+async def test_what_is_read_off_labels_has_one_of_its_own(service: Service, gaussian: bool) -> None:
+    terms: dict[str, Any] = {"noise": "gaussian", "delta": 1e-6} if gaussian else {}
+    await service.study(slug="minutes", lower=0, upper=120, tilt=0, **REGIONS, **terms)
+    for region in ("north", "south"):
+        records = [
+            {
+                "subject": f"{region}{place}",
+                "value": place % 100,
+                "epsilon": 1 if gaussian else 4,
+                "trust": "central",
+                "attributes": {"region": region},
+            }
+            for place in range(400)
+        ]
+        await service.call("POST", f"{STUDY}/contributions/batch", "contribute", json=records)
+    for step, share in enumerate((0.5, 1), 1):
+        groups = (await ask(service, share=share, by="region"))["groups"]
+        scales = [
+            one["standard_error"] / (1 if gaussian else math.sqrt(2)) / one.get("shrinkage", 1)
+            for one in groups
+        ]
+        drawn = Steps(firsts=[500_000] * 2, places=[1, 2], step=step, normal=gaussian)
+        for question, times in (
+            ("difference?between=region:north,south", 1.0),
+            ("mean?standardize=region:north=.5,south=.5", 0.5),
+        ):
+            found = await service.call("GET", f"{STUDY}/statistics/{question}&share={share}", "analyse")
+            answer = found.json()
+            assert holds(answer["anytime"], answer["interval"])
+            bound = 2 * drawn.always([times * scale for scale in scales])
+            assert width(answer["anytime"]) == pytest.approx(bound, rel=1e-3)
+
+
+async def test_each_coordinate_has_its_own(service: Service) -> None:
+    await service.study(slug="minutes", lower=0, upper=120, tilt=0, dimension=2, **REGIONS)
+    records = [
+        {
+            "subject": f"p{place}",
+            "value": [place % 100, place % 50],
+            "epsilon": 4,
+            "trust": "central",
+            "attributes": {"region": ("north", "south")[place % 2]},
+        }
+        for place in range(800)
+    ]
+    sent = await service.call("POST", f"{STUDY}/contributions/batch", "contribute", json=records)
+    assert sent.status_code == 200, sent.text
+    for step, share in enumerate((0.25, 0.5), 1):
+        answer = await ask(service, share=share, by="region")
+        for of_whom in (answer, *answer["groups"]):
+            for one in of_whom["coordinates"]:
+                assert holds(one["anytime"], one["interval"])
+                assert width(one["anytime"]) > width(one["interval"])
+        # A label's only sum has the first place of its risk.
+        of_label = answer["groups"][1]["coordinates"][0]
+        drawn = Steps(firsts=[250_000], places=[1], step=step, normal=False)
+        scale = of_label["standard_error"] / math.sqrt(2)
+        assert width(of_label["anytime"]) == pytest.approx(2 * drawn.always([scale]), rel=0.02)
+    total = await service.call("GET", f"{STUDY}/statistics/sum?by=region&share=.5", "analyse")
+    (first, _), people = total.json()["coordinates"], total.json()["people"]
+    assert first["anytime"]["upper"] == pytest.approx(people * answer["coordinates"][0]["anytime"]["upper"])
+    planned = await plan(service, share=1, by="region")
+    assert "at all steps at once" in planned["in_words"]

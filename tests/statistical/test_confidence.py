@@ -22,6 +22,7 @@ from app.estimators.interface import Interval
 from app.estimators.pivot import PivotReader, two_sums_pivot
 from app.estimators.quantile_tree import TreePlan
 from app.estimators.shares import UNIT, SharesPlan
+from app.estimators.together import AnytimeBound, ErrorBound
 from app.estimators.tree_levels import Drawn, target_of
 from app.estimators.weighing import weigh_public
 
@@ -90,16 +91,11 @@ def test_an_exact_law_has_exactly_its_level(name: str) -> None:
 def test_all_steps_at_once_hold_with_the_level_that_is_asked_for(normal: bool) -> None:
     """Twenty steps from a twentieth on, in the units of the noise at share 1."""
     rng, runs, shares = np.random.default_rng(2), 20_000, np.arange(1, 21) / 20
-    # Backwards: noise at a smaller share is that at a larger one with more added.
-    noise = rng.normal(size=runs) if normal else rng.laplace(size=runs)
-    steps = [noise]
-    for larger, smaller in zip(shares[:0:-1], shares[-2::-1], strict=True):
-        if normal:
-            noise = noise + rng.normal(size=runs) * math.sqrt(1 / smaller - 1 / larger)
-        else:
-            added = rng.random(runs) >= (smaller / larger) ** 2
-            noise = noise + added * rng.laplace(size=runs) / smaller
-        steps.append(noise)
+    steps = looked_at(rng, runs, shares)
+    if normal:
+        # Backwards: noise at a smaller share is that at a larger one with more added.
+        more = np.sqrt(np.diff(1 / shares[::-1], prepend=0.0))
+        steps = np.cumsum(more[:, None] * rng.normal(size=(shares.size, runs)), axis=0)
     sizes = 1 / np.sqrt(shares[::-1]) if normal else 1 / shares[::-1]
     kept, once = {}, {}
     for level in LEVELS:
@@ -120,6 +116,37 @@ def test_all_steps_at_once_hold_with_the_level_that_is_asked_for(normal: bool) -
         assert holds(kept[level], runs, level)
         assert not holds(once[level], runs, level), "the control: an interval of one step"
     assert not holds(kept[0.8], runs, 0.99)
+
+
+def looked_at(rng: np.random.Generator, runs: int, shares: np.ndarray) -> np.ndarray:
+    """Refined Laplace noise of scale 1 / share at each share, the smallest one last."""
+    noise = rng.laplace(size=runs)
+    steps = [noise]
+    for larger, smaller in zip(shares[:0:-1], shares[-2::-1], strict=True):
+        added = rng.random(runs) >= (smaller / larger) ** 2
+        noise = noise + added * rng.laplace(size=runs) / smaller
+        steps.append(noise)
+    return np.array(steps)
+
+
+@pytest.mark.parametrize("steps", [2, 10, 20, 200])
+def test_a_difference_of_labels_is_within_its_bound_at_all_steps(steps: int) -> None:
+    """An analyst who stops at will, over 2,000 questions."""
+    rng, runs, shares = np.random.default_rng(5), 2_000, np.arange(1, steps + 1) / steps
+    first = round(MICRO / steps)
+    off = looked_at(rng, runs, shares) - looked_at(rng, runs, shares)
+    nothing = ErrorBound(laplaces=(), normal=0.0, reach=0.0)
+    missed = missed_once = np.zeros(runs, dtype=bool)
+    for drawn, share in zip(off, shares[::-1], strict=True):
+        own = AnytimeBound(
+            steps=Steps(firsts=[first], places=[1], step=1, normal=False), noises=(1 / share,), rest=nothing
+        )
+        missed = missed | (abs(drawn) > AnytimeBound.weighted([(1.0, own), (-1.0, own)]).half_width())
+        missed_once = missed_once | (
+            abs(drawn) > ErrorBound(laplaces=((1 / share, 2),), normal=0.0, reach=0.0).half_width()
+        )
+    assert holds(runs - int(missed.sum()), runs, 0.95)
+    assert steps == 2 or not holds(runs - int(missed_once.sum()), runs, 0.95), "the control"
 
 
 def coverage(one: Callable[[np.random.Generator], tuple[Interval, float]], runs: int) -> dict[float, int]:

@@ -242,6 +242,8 @@ class CoordinatesPlan(PiecesPlan):
         }
         if self.study.relation is Relation.REPLACE_ONE:
             shown["simultaneous"] = asdict(self._simultaneous(found))
+        if found.anytime is not None:
+            shown["anytime"] = asdict(found.anytime)
         if found.variance is not None:
             shown |= {"variance": asdict(found.variance), "sd": asdict(found.variance.root)}
         return planned_errors.of_spread(shown, self.plan)

@@ -27,6 +27,7 @@ from app.core.cohort import Cohort, Cohorts, Groups
 from app.core.epsilon import MICRO
 from app.core.piece import LastStep, Piece, Taken
 from app.core.study import Currency, Relation, StudyDefinition, Trust
+from app.estimators.anytime import Steps
 from app.estimators.choice_reports import report_noise
 from app.estimators.every_level import at_every_level
 from app.estimators.interface import Linear, NotApplicable
@@ -41,6 +42,7 @@ from app.services.statistics.label_pieces import labels_of, members_of
 from app.services.statistics.piece_ledger import PieceLedger, PieceStep, check_gain, next_number
 from app.services.statistics.piece_noise import BIN_NOISES, PieceNoise, of_coordinates
 from app.services.statistics.piece_sums import sums_of
+from app.services.statistics.steps import step_number
 from app.services.work import checkpoint
 
 
@@ -163,7 +165,9 @@ def plan_step(
     if not ledger.taking_part or not any(here.column("count")):
         return None
     # 1. Weights for each person's whole epsilon.
-    planner = _Planner(study, question, question.at_whole(), ledger, noise)
+    # Of a piece whose people have all left it is not known which label they had: it has a place in each.
+    gone = [piece.number for piece in pieces if piece.number not in label_of]
+    planner = _Planner(study, question, question.at_whole(), ledger, noise, step_number(before), gone)
     everyone = planner.people(here)
     if everyone is None:
         return None
@@ -192,7 +196,7 @@ def plan_step(
     if off_labels:
         whole = answered[0].of_labels([(one.crowd, one.plan) for one in labels], question)
     else:
-        whole = planner.reading(here, replace(everyone, crowd=crowd), kept)
+        whole = planner.reading(here, replace(everyone, crowd=crowd), kept, _numbers_in_order(kept))
     # 3. What that charges.
     step = ledger.step(before, kept, finer)
     silent = {cohort.id for cohort in here if cohort.trust is Trust.LOCAL} - crowd.reported()
@@ -224,6 +228,8 @@ class _Planner:
         whole: The question for each person's whole epsilon.
         ledger: Of all people, and their pieces.
         noise: Of the pieces.
+        step: Of the question.
+        gone: Numbers of pieces that may have been those of any label.
     """
 
     study: StudyDefinition
@@ -231,6 +237,8 @@ class _Planner:
     whole: ShapeQuestion
     ledger: PieceLedger
     noise: PieceNoise
+    step: int
+    gone: Sequence[int]
 
     def people(
         self, cohorts: Sequence[Cohort], taking_part: Set[int] | None = None, tilt: int | None = None
@@ -289,14 +297,18 @@ class _Planner:
             if people is None:
                 return found
             pieces = (*kept, *self.joined(cohorts, people, kept, number))
-            return replace(
-                found, plan=self.reading(cohorts, replace(people, crowd=crowd), pieces), pieces=pieces
-            )
+            numbers = _numbers_in_order(pieces)
+            ranks = {one: rank for rank, one in enumerate(sorted([*self.gone, *numbers]), 1)}
+            places = [ranks[one] for one in numbers]
+            plan = self.reading(cohorts, replace(people, crowd=crowd), pieces, places)
+            return replace(found, plan=plan, pieces=pieces)
         except NotApplicable:
             return found
 
-    def reading(self, cohorts: Cohorts, people: _People, pieces: Sequence[Piece]) -> PiecesPlan:
-        """What reads the pieces of people.
+    def reading(
+        self, cohorts: Cohorts, people: _People, pieces: Sequence[Piece], places: Sequence[int]
+    ) -> PiecesPlan:
+        """What reads the pieces of people, which have these places, see `app.estimators.anytime.Steps`.
 
         Raises:
             NotApplicable: there is nothing to read.
@@ -304,7 +316,9 @@ class _Planner:
         study, question, crowd = self.study, self.question, people.crowd
         sums = sums_of(cohorts, pieces, Groups.of(crowd.groups), people.weights, self.noise)
         if people.linear is not None:
-            return coordinates.reading(study, self.whole, crowd, sums, people.linear)
+            firsts, normal = [piece.start for piece in pieces], self.noise.normal
+            drawn = Steps(firsts=firsts, places=places, step=self.step, normal=normal)
+            return coordinates.reading(study, self.whole, crowd, replace(sums, steps=drawn), people.linear)
         reports = {
             place: report_noise(self._sums, group.epsilon)
             for place, group in enumerate(sums.groups)
@@ -317,6 +331,10 @@ class _Planner:
     @property
     def _sums(self) -> int:
         return _sums(self.study, self.question)
+
+
+def _numbers_in_order(pieces: Sequence[Piece]) -> list[int]:
+    return [piece.number for piece in pieces]
 
 
 def _numbers(pieces: Sequence[Piece]) -> frozenset[int]:

@@ -42,7 +42,7 @@ def read_off(body: bytes, reading: Reading, study: StudyDefinition) -> bytes:
     if reading.statistic != MEAN or reading.weights:
         document.pop("error", None)
     if reading.weights or reading.statistic not in (MEAN, SUM):
-        # A variance has no such interval, and those of labels do not hold together.
+        # A variance has no such interval, and what is read off labels has one of its own.
         document.pop("anytime", None)
     if reading.weights:
         document |= _weighted(document, reading, study)
@@ -212,6 +212,12 @@ def _weighted(document: Document, reading: Reading, study: StudyDefinition) -> D
         "interval": interval("interval", known.dataset),
         "population_interval": interval("population_interval", known.population),
     }
+    if not secret and known.anytime is not None:
+        half = max(known.dataset.half_width(), known.anytime.half_width())
+        worst = shown["interval"]["coverage"] == "worst_case"
+        shown["anytime"] = _interval(
+            known.center, half, "worst_case" if worst else "at_least", ends, estimate
+        )
     if reading.between:
         return shown | {"of": MEAN, "between": {reading.by: list(reading.between)}}
     return shown | {

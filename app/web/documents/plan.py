@@ -338,6 +338,8 @@ def _in_words(
             half = (
                 f"{_gives(chosen, most)}, half of its {100 * reading.level:g} % interval{_in_range(chosen)}"
             )
+            if planned.share_before and chosen.anytime_half_width is not None:
+                half += f", ± {margin(chosen.anytime_half_width)} at all steps at once"
             offer = f"{own}for {more} of each epsilon {half}, which costs a person at most"
         about = "" if planned.level is None else f"; it is about {planned.level.about}"
         parts.append(f"{offer} {_costs(chosen)}{refused}{about}{_guessed(chosen)}")

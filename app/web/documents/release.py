@@ -82,12 +82,34 @@ class ErrorBoundOut(WireOut):
     risk: float = Field(description="That the variance is above its bound.")
 
 
+class StepsOut(WireOut):
+    """How noisy sums were drawn, step by step."""
+
+    firsts: list[int] = Field(description="The share at which each sum was first drawn [parts per million].")
+    places: list[int] = Field(description="The place of each in the risk that all of them share.")
+    step: int = Field(description="The number of this answer among those of its question, from 1.")
+    normal: bool = Field(description="Whether noise is Gaussian.")
+
+
+class AnytimeBoundOut(WireOut):
+    """What `anytime` is made of."""
+
+    steps: StepsOut
+    noises: list[float] = Field(
+        description="Scale, or standard deviation, of each sum's noise in the answer."
+    )
+    rest: ErrorBoundOut = Field(description="All else.")
+
+
 class KnownErrorOut(WireOut):
     """An answer before it is clipped to the range, and its error; those of labels are independent."""
 
     center: float
     dataset: ErrorBoundOut
     population: ErrorBoundOut
+    anytime: AnytimeBoundOut | None = Field(
+        None, description="About the dataset, at all steps; null of an answer without steps."
+    )
 
 
 class TogetherOut(WireOut):

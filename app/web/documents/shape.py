@@ -249,6 +249,11 @@ class CoordinateOut(StatisticOut):
         description="For the dataset; those of all coordinates hold together. For mean and sum, where the "
         "number of people is public.",
     )
+    anytime: IntervalOut | None = Field(
+        None,
+        description="As `interval`, which it holds, for all steps of the question at once; of a mean or "
+        "a sum that is sharpened.",
+    )
     variance: StatisticOut | None = Field(
         None, description="Of the coordinate, with the mean; left out where nothing is known of it."
     )
