@@ -121,7 +121,7 @@ async def test_an_admin_says_it_in_another_language_on_the_page(
 ) -> None:
     path = f"/dashboard/studies/{meals}"
     await admin.get(path)
-    assert "What is said of it in other languages: de" in text_of(admin.page)
+    assert "In other languages: de" in text_of(admin.page)
     form = {"language": "es", "title": "¿Cuánto?", "description": "", "labels": "price: precio\nhome: casa"}
     for wrong, said in (
         (form | {"reason": ""}, "reason"),
