@@ -1,7 +1,7 @@
 """Make the SDK's models of what the service answers from the OpenAPI document.
 
-`python client/models.py` (or `make sdk`) writes `dither/_answers.py` and `dither/_documents.py`. A test fails
-when they have drifted from the document, and when a field of an answer has no home in them.
+`python client/models.py` (or `make sdk`) writes `dither/_answers.py`, `_plans.py` and `_documents.py`. A test
+fails when they have drifted from the document, and when a field of an answer has no home in them.
 
 A model has the fields of one schema, or those of all that an answer may have. Texts are those of the
 document, in the words of Python. What the document cannot say stands in `MODELS`: what is an exact number,
@@ -119,10 +119,11 @@ ANSWERS: Mapping[str, Model] = {
     "SearchesPart": _model("SearchesOut"),
     "Bin": _model("ShareOfBinOut"),
     "ChoiceShare": _model("ShareOfChoiceOut"),
+    "CellShare": _model("ShareOfCellOut"),
     "LabelAnswer": _model(
         "GroupOut HistogramOfLabelOut SharesOfLabelOut QuantileOfLabelOut CountOfLabelOut "
         "CovarianceOfLabelOut CoordinatesOfLabelOut DescriptionOfLabelOut CorrelationOfLabelOut "
-        "RegressionOfLabelOut",
+        "RegressionOfLabelOut TableOfLabelOut",
         needs="where",
         types={"sd": "Spread"},
         like="Release",
@@ -130,7 +131,7 @@ ANSWERS: Mapping[str, Model] = {
     "Release": _model(
         "ReleaseOut CurrentReleaseOut ReleaseWithChargesOut HistogramReleaseOut SharesReleaseOut "
         "CoordinatesReleaseOut CountReleaseOut CovarianceReleaseOut QuantileReleaseOut DescriptionOut "
-        "ClusterReleaseOut CorrelationReleaseOut RegressionReleaseOut",
+        "ClusterReleaseOut CorrelationReleaseOut RegressionReleaseOut TableReleaseOut",
         "Plotted",
         raw=True,
         exact="epsilon_max epsilon_max_total mu2_max mu2_max_total delta",
@@ -138,6 +139,10 @@ ANSWERS: Mapping[str, Model] = {
         lacks={"parameters": "None"},
         types=SPREADS | {"groups": "tuple[LabelAnswer, ...]"},
     ),
+}
+"""Answers."""
+
+PLANS: Mapping[str, Model] = {
     "ExpectedRange": _model("ExpectedRangeOut"),
     "ExpectedValues": _model("ExpectedValuesOut"),
     "PlannedEstimator": _model(
@@ -154,7 +159,7 @@ ANSWERS: Mapping[str, Model] = {
     "PlannedQuestion": _model("PlannedQuestionOut", "Plan", exact="tilt least_epsilon epsilon_max mu2_max"),
     "Plans": _model("PlansOut", raw=True, exact="epsilon_max mu2_max"),
 }
-"""Answers and plans."""
+"""What an answer would be, and what it takes."""
 
 AMOUNTS = "total reserved spent remaining"
 
@@ -229,10 +234,11 @@ DOCUMENTS: Mapping[str, Model] = {
 """Studies, budgets, tokens, links and sessions."""
 
 MODULES: Mapping[str, tuple[str, Mapping[str, Model]]] = {
-    "_answers.py": ("Answers and plans.", ANSWERS),
+    "_answers.py": ("Answers.", ANSWERS),
+    "_plans.py": ("Plans.", PLANS),
     "_documents.py": ("Series, studies, budgets, sessions, tokens and links.", DOCUMENTS),
 }
-MODELS = ANSWERS | DOCUMENTS
+MODELS = ANSWERS | PLANS | DOCUMENTS
 
 CLASSES: Mapping[str, str] = {
     schema: name for name, model in reversed(MODELS.items()) for schema in model.schemas

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from dither import (
     Bin,
+    CellShare,
     ChoiceShare,
     Coordinate,
     Count,
@@ -45,6 +46,7 @@ def show_release(found: Release) -> None:
     parts = (
         _parts(found, lambda of: of.bins, _bin),
         _parts(found, lambda of: of.choices, _choice),
+        _parts(found, lambda of: of.cells, _cell),
         _line(found),
         _parts(found, _described, lambda row: row),
         _parts(found, lambda of: of.coordinates, partial(_coordinate, found.statistic)),
@@ -78,6 +80,7 @@ def show_release(found: Release) -> None:
         if found.standard_error or found.predicted_error is None
         else f"{show(found.predicted_error)} (root mean square)",
         "share": _share(found),
+        "p-value of independence": found.p_value,
         "combines": found.combines and f"{len(found.combines)} answers",
         "mean of": found.weights and "the people of all these answers; who is in several counts more",
         "largest charge": found.epsilon_max,
@@ -164,6 +167,10 @@ def _choice(one: ChoiceShare) -> dict[str, object]:
     return {"choice": one.choice, **_share_of(one, "all choices together")}
 
 
+def _cell(one: CellShare) -> dict[str, object]:
+    return {**one.where, **_share_of(one, "all pairs together")}
+
+
 def _coordinate(statistic: str, one: Coordinate) -> dict[str, object]:
     together = {} if one.simultaneous is None else {"all coordinates together": _ends(one.simultaneous)}
     spread = {} if one.sd is None else {"standard deviation": _shown(one.sd, "sd").estimate}
@@ -177,7 +184,7 @@ def _coordinate(statistic: str, one: Coordinate) -> dict[str, object]:
     }
 
 
-def _share_of(one: Bin | ChoiceShare, jointly: str) -> dict[str, object]:
+def _share_of(one: Bin | CellShare | ChoiceShare, jointly: str) -> dict[str, object]:
     """A share with its intervals."""
     ends = (one.interval, one.population_interval, one.simultaneous)
     these, population, together = (f"{interval.lower:.3f} to {interval.upper:.3f}" for interval in ends)

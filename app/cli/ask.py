@@ -180,7 +180,7 @@ def _argument(metavar: str, meaning: str) -> Any:
 
 
 _PAIR = {
-    "first": _argument("NAME", "One of the study's numbers."),
+    "first": _argument("NAME", "One of the study's numbers; of a table one of its choices."),
     "second": _argument("NAME", "Another one."),
 }
 
@@ -189,6 +189,7 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "quantile": {"q": _argument("Q", "Which part of the people lies at or below it, such as 0.9.")},
     "covariance": _PAIR,
     "correlation": _PAIR,
+    "table": _PAIR,
     "regression": {
         "of": _argument("OF", "The number that is explained."),
         "on": _argument("ON", "The number that explains it."),

@@ -22,6 +22,7 @@ EXAMPLES: Mapping[str, str] = {
     "count": "count commute --where region:north",
     "covariance": "covariance household income age",
     "correlation": "correlation household income age",
+    "table": "table household party sex",
     "regression": "regression household income age",
     "describe": "describe commute",
     "change": "change mood-2",

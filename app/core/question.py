@@ -203,9 +203,10 @@ FIELDS: Mapping[str, Field] = {
         own=True,
     ),
     "measures": Field(
-        help="Covariance and correlation: two of the study's measures, both numbers, with a comma between.",
+        help="Covariance and correlation: two of the study's measures, both numbers, with a comma between. "
+        "Table: both choices.",
         metavar="NAME,NAME",
-        label="Of two numbers",
+        label="Of two measures",
         own=True,
     ),
     "on": Field(help="Regression: the measure that explains, a number.", metavar="NAME", own=True),
@@ -338,6 +339,12 @@ STATISTICS: Mapping[str, Statistic] = {
         "way round.",
         fields=("of", "on", *_OF_PAIR),
         needs=("of", "on"),
+    ),
+    "table": Statistic(
+        summary="Show which part of the people made each pair of two choices, and whether these go together. "
+        "The first to ask spends; asking again is free.",
+        fields=("measures", *_OF_PAIR),
+        needs=("measures",),
     ),
 }
 """Every statistic, with its fields."""

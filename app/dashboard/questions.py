@@ -9,7 +9,15 @@ from app.core.epsilon import MICRO
 from app.core.question import FIELDS, FRESH
 from app.core.study import Relation, Study, StudyDefinition
 from app.estimators import registry
-from app.services.shapes.shape_questions import CORRELATION, COUNT, COVARIANCE, OF_PAIRS, SHAPES, SHARES
+from app.services.shapes.shape_questions import (
+    CORRELATION,
+    COUNT,
+    COVARIANCE,
+    OF_PAIRS,
+    SHAPES,
+    SHARES,
+    TABLE,
+)
 from app.services.statistics.questions import MEAN, ON, PAIR, SD, STATISTICS, SUM, VARIANCE
 from app.services.statistics.reading import DIFFERENCE, READ
 from app.web import question_params
@@ -68,10 +76,14 @@ def _of_numbers(study: StudyDefinition) -> bool:
     return any(not one.choices and one.dimension == 1 for one in _asked(study))
 
 
-def pairs(study: StudyDefinition) -> Sequence[str]:
-    """Two numbers each that go together."""
-    numbers = [name for name, one in study.measures.named.items() if not one.choices and one.dimension == 1]
-    return [",".join(pair) for pair in combinations(numbers, 2)]
+def pairs(study: StudyDefinition, *, choices: bool = False) -> Sequence[str]:
+    """Two numbers each, or two choices, that go together."""
+    names = [
+        name
+        for name, one in study.measures.named.items()
+        if bool(one.choices) is choices and one.dimension == 1
+    ]
+    return [",".join(pair) for pair in combinations(names, 2)]
 
 
 def _of_vectors(study: StudyDefinition) -> bool:
@@ -88,7 +100,7 @@ def _of_numbers_with_labels(study: StudyDefinition) -> bool:
 
 _ONLY: Mapping[str, Callable[[StudyDefinition], bool]] = {
     "measure": lambda study: study.measures.several,
-    PAIR: lambda study: bool(pairs(study)),
+    PAIR: lambda study: bool(pairs(study) or pairs(study, choices=True)),
     "estimator": _of_numbers,
     "expected_size": _secret,
     "least_epsilon": _secret,
@@ -143,6 +155,7 @@ class FormField:
 def statistics(study: StudyDefinition) -> Sequence[str]:
     """What can be asked of a study, the one that is asked without a choice first."""
     shares = [SHARES] if any(one.choices for one in _asked(study)) else []
+    shares += [TABLE] if pairs(study, choices=True) else []
     if not _of_numbers(study):
         means = [one for one in STATISTICS if not (_secret(study) and one == SUM)]
         return [*(means if _of_vectors(study) else ()), *shares, COUNT]
@@ -164,7 +177,10 @@ def completed(study: StudyDefinition, fields: Mapping[str, str]) -> dict[str, st
     if not study.measures.several:
         return dict(fields)
     if statistic in OF_PAIRS:
-        about = dict(zip((PAIR,), pairs(study), strict=False))
+        fitting = pairs(study, choices=statistic == TABLE)
+        about = dict(zip((PAIR,), fitting, strict=False))
+        # The form has pairs of both kinds, and always sends one.
+        fields = {name: value for name, value in fields.items() if name != PAIR or value in fitting}
     else:
         about = {} if statistic == COUNT else {"measure": _measure_for(study, statistic)}
     return about | {
@@ -201,7 +217,7 @@ def fields_of(study: Study, names: Collection[str] = QUESTION) -> Sequence[FormF
         for estimator in registry.applicable(definition.relation, definition.noise)
         for parameter in estimator.parameters
     }
-    own = set() if not _of_numbers(definition) else own | _OF_STATISTICS
+    own = {PAIR} if not _of_numbers(definition) else own | _OF_STATISTICS
     found = [
         _field(one, definition)
         for name, one in _PARAMETERS.items()
@@ -218,7 +234,7 @@ def _field(parameter: Mapping[str, Any], study: StudyDefinition) -> FormField:
     options: Mapping[str, Iterable[str]] = {
         "statistic": statistics(study),
         "measure": study.measures.named,
-        PAIR: pairs(study),
+        PAIR: [*pairs(study), *pairs(study, choices=True)],
         "estimator": ("", *(one.name for one in found)),
         "by": ("", *(",".join(some) for few in (1, 2, 3) for some in combinations(labels, few))),
     }

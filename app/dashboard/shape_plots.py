@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from app.core.numbers import headline
 from app.dashboard import label_plots
-from app.dashboard.canvas import FULL, Axis, bar, draw_both, points, reach
+from app.dashboard.canvas import FULL, TICK_WIDTH, Axis, bar, draw_both, points, reach
 from app.dashboard.scales import Linear, Named, Scale, nice_ceiling
 from app.web.documents.shape import (
     CoordinatesReleaseOut,
@@ -19,9 +19,11 @@ from app.web.documents.shape import (
     LineOut,
     Published,
     ShareOfBinOut,
+    ShareOfCellOut,
     ShareOfChoiceOut,
     SharesOfLabelOut,
     SharesReleaseOut,
+    TableReleaseOut,
 )
 
 
@@ -40,6 +42,9 @@ def drawn(release: Published | None) -> dict[str, Any]:
             (one, label_plots.coordinates(one.coordinates or (), y=release.statistic))
             for one in release.groups or ()
         ]
+    if isinstance(release, TableReleaseOut):
+        plots["histogram_plot"] = crossed(release.cells)
+        plots["of_labels"] = [(one, crossed(one.cells or ())) for one in release.groups or ()]
     if not isinstance(release, HistogramReleaseOut | SharesReleaseOut):
         return plots
     plots["histogram_plot"] = _of(release)
@@ -95,6 +100,42 @@ def _bars(
         return drawn
 
     return draw_both(title, x, Axis("share", partial(Linear, 0, top)), marks, FULL)
+
+
+def crossed(cells: Sequence[ShareOfCellOut]) -> Markup:
+    """A rectangle a cell, the darker the more people are in it, with its share."""
+    if not cells:
+        return Markup("")
+    (first, second), most = cells[0].where, max(one.share for one in cells) or 1.0
+    rows, columns = (list(dict.fromkeys(one.where[name] for one in cells)) for name in (first, second))
+
+    def marks(across: Scale, up: Scale) -> Sequence[str]:
+        drawn = []
+        for place, one in enumerate(cells):
+            row, column = divmod(place, len(columns))
+            left, right = across(column), across(column + 1)
+            # Places go up, and the first row is at the top.
+            low, high = up(len(rows) - 1 - row), up(len(rows) - row)
+            drawn.append(
+                f'<rect class="bar a" opacity="{0.06 + 0.44 * one.share / most:.2f}" x="{left + 1:.1f}" '
+                f'y="{high + 1:.1f}" width="{max(right - left - 2, 0.5):.1f}" '
+                f'height="{max(low - high - 2, 0.5):.1f}"><title>{escape(_said(one))}</title></rect>'
+            )
+            text = f"{100 * one.share:.3g} %"
+            if right - left > len(text) * TICK_WIDTH and low - high > 14:
+                middle = (left + right) / 2, (low + high) / 2 + 4
+                drawn.append(
+                    f'<text class="tick" x="{middle[0]:.1f}" y="{middle[1]:.1f}" text-anchor="middle">'
+                    f"{text}</text>"
+                )
+        return drawn
+
+    return draw_both(
+        f"Share of the people by {first} and {second}",
+        Axis(second, partial(Named, columns)),
+        Axis(first, partial(Named, rows[::-1])),
+        marks,
+    )
 
 
 def line(found: LineOut, of: str, on: str) -> Markup:
@@ -153,6 +194,12 @@ def distribution(bins: Sequence[ShareOfBinOut]) -> Markup:
     )
 
 
-def _said(one: ShareOfBinOut | ShareOfChoiceOut) -> str:
-    name = one.choice if isinstance(one, ShareOfChoiceOut) else f"{one.lower:.6g} to {one.upper:.6g}"
+def _said(one: ShareOfBinOut | ShareOfCellOut | ShareOfChoiceOut) -> str:
+    match one:
+        case ShareOfChoiceOut():
+            name = one.choice
+        case ShareOfCellOut():
+            name = ", ".join(one.where.values())
+        case _:
+            name = f"{one.lower:.6g} to {one.upper:.6g}"
     return "{}: {}, 95 %: {} to {}".format(name, *headline(one.share, one.interval.lower, one.interval.upper))

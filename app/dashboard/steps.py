@@ -19,10 +19,11 @@ from app.web.documents.shape import (
     HistogramReleaseOut,
     Published,
     SharesReleaseOut,
+    TableReleaseOut,
     published,
 )
 
-Sharpened = ReleaseOut | HistogramReleaseOut | SharesReleaseOut | CoordinatesReleaseOut
+Sharpened = ReleaseOut | HistogramReleaseOut | SharesReleaseOut | TableReleaseOut | CoordinatesReleaseOut
 """Answers whose shares add up."""
 
 MOST = 50
@@ -115,6 +116,8 @@ def _intervals(release: Sharpened) -> list[IntervalOut]:
             return [one.interval for one in release.bins]
         case SharesReleaseOut():
             return [one.interval for one in release.choices]
+        case TableReleaseOut():
+            return [one.interval for one in release.cells]
         case CoordinatesReleaseOut():
             return [one.interval for one in release.coordinates]
     return [release.interval]

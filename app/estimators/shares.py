@@ -69,6 +69,10 @@ def target_of(bins: int, tilt: float, currency: Currency = Currency.LAPLACE) -> 
     return Target(variance=times / (4 * bins), tilt=tilt * math.sqrt(times / (2 * (bins - 1))))
 
 
+Noisy = tuple[Sequence[int], Sequence[Sequence[int]]]
+"""Noisy counts, and for each local group how many of its reports have which choice in them."""
+
+
 @dataclass(frozen=True)
 class SharesPlan:
     """One release of shares by bin.
@@ -130,18 +134,24 @@ class SharesPlan:
         """
         return self.read_labels([(counts, reports)])
 
-    def read_labels(self, labels: "Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]") -> BinShares:
+    def read_labels(self, labels: Sequence[Noisy]) -> BinShares:
         """Read what `read` gets of each part, or of the only one there is, for all of them together.
 
         Privacy: post-processing of the counts and the reports.
         """
         if not self.weighing.is_public:
-            return self._read_secret(
-                [sum(of_bin) for of_bin in zip(*(counts for counts, _ in labels), strict=True)]
-            )
+            return self._read_secret(self.counts(labels))
+        return self._read_public(self.shares(labels))
+
+    def counts(self, labels: Sequence[Noisy]) -> list[int]:
+        """add_remove_one: the noisy counts of all parts together [units of the weights]."""
+        return [sum(of_bin) for of_bin in zip(*(counts for counts, _ in labels), strict=True)]
+
+    def shares(self, labels: Sequence[Noisy]) -> NDArray[np.float64]:
+        """replace_one: the unbiased shares of all parts together, which sum to 1."""
         parts = self.parts or ((1.0, self),)
         planes = [share * plan._plane(*own) for (share, plan), own in zip(parts, labels, strict=True)]
-        return self._read_public(np.sum(planes, axis=0))
+        return np.asarray(np.sum(planes, axis=0), dtype=np.float64)
 
     def outside(self, counts: Sequence[int], first: int, last: int) -> float:
         """The largest share of the people that may lie outside of some bins, however these were chosen.
@@ -189,16 +199,16 @@ class SharesPlan:
         return (1 if self.weighing.is_gaussian else 2) * self.scale**2
 
     @cached_property
-    def _scales(self) -> tuple[float, ...]:
-        """Of the noises of a bin's share, as `scale`, before shares are moved onto the plane."""
+    def scales(self) -> tuple[float, ...]:
+        """replace_one: of the noises of a bin's share, as `scale`, before they are moved onto the plane."""
         if self.parts:
-            return tuple(share * scale for share, plan in self.parts for scale in plan._scales)
+            return tuple(share * scale for share, plan in self.parts for scale in plan.scales)
         return (self.scale * self.weighing.private / max(self.weighing.mass, 1),)
 
     @property
     def _variance(self) -> float:
         """Of all of them [1]."""
-        return (1 if self.weighing.is_gaussian else 2) * math.fsum(scale * scale for scale in self._scales)
+        return (1 if self.weighing.is_gaussian else 2) * math.fsum(scale * scale for scale in self.scales)
 
     @property
     def _step(self) -> float:
@@ -226,7 +236,7 @@ class SharesPlan:
         else:
             laplaces = tuple(
                 (times * scale, count)
-                for scale in self._scales
+                for scale in self.scales
                 for times, count in ((1 - part, inside), (part, self.bins - inside))
             )
         law = error_law(normal_variance=variance, laplaces=laplaces)

@@ -60,11 +60,19 @@ class MeasureSum:
     silent: int
 
 
+Axis = tuple[int | None, Sequence[int]]
+"""Which coordinate is counted, from 0 on, None for the one value; and where each of its bins but the first
+begins, ascending: a value there belongs to it [grid steps]."""
+
+
 @cache
-def _count_bins(place: int | None) -> Sql[BinCount]:
+def _count_bins(places: tuple[int | None, ...]) -> Sql[BinCount]:
+    bin_of = "0"
+    for number, place in enumerate(places):
+        starts = f"CAST(:starts_{number} AS bigint[])"
+        bin_of = f"({bin_of}) * (cardinality({starts}) + 1) + width_bucket({_value(place)}, {starts})"
     return Sql.of(BinCount)(f"""
-        SELECT cohort_id AS cohort, width_bucket({_value(place)}, CAST(:starts AS bigint[])) AS bin,
-               count(*) AS count
+        SELECT cohort_id AS cohort, {bin_of} AS bin, count(*) AS count
         FROM lineage JOIN contribution c ON {IS_MEMBER}
         WHERE cohort_id = ANY(CAST(:cohorts AS bigint[])) AND c.study_id = :study_id AND c.value IS NOT NULL
         GROUP BY cohort_id, bin
@@ -191,24 +199,25 @@ async def count_bins(
     connection: Connection,
     study_id: int,
     cohorts: Sequence[int],
-    starts: Sequence[int],
-    place: int | None = None,
+    axes: Sequence[Axis],
 ) -> list[BinCount]:
-    """Count the live members of folded cohorts by bin.
+    """Count the live members of folded cohorts by bin; of several axes by cell, the last one running first.
 
     Args:
         connection: Open transaction.
         study_id: Their study.
         cohorts: Ids.
-        starts: Where each bin but the first one begins, ascending; a value there belongs to it [grid steps].
-        place: Which coordinate is counted, from 0 on; None for the one value.
+        axes: See `Axis`.
 
     Returns:
         The counts that are not 0. Raw: must not leave the services.
     """
     if not cohorts:
         return []
-    return await _count_bins(place).all(connection, study_id=study_id, cohorts=cohorts, starts=starts)
+    starts = {f"starts_{number}": own for number, (_, own) in enumerate(axes)}
+    return await _count_bins(tuple(place for place, _ in axes)).all(
+        connection, study_id=study_id, cohorts=cohorts, **starts
+    )
 
 
 async def count_cells(

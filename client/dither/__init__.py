@@ -12,28 +12,20 @@ drawn twice, and `max_epsilon` is a limit that no service can raise.
 
 from dither._answers import (
     Bin,
+    CellShare,
     ChoiceShare,
     Coordinate,
     Count,
-    ExpectedRange,
-    ExpectedValues,
     FoundRange,
     Interval,
     LabelAnswer,
     Line,
     LineNumber,
     LinePoint,
-    Newcomers,
-    Plan,
-    PlannedEstimator,
-    PlannedQuestion,
-    PlannedRefusal,
-    Plans,
     Quartile,
     Release,
     SearchesPart,
     Spread,
-    Standing,
     Statistic,
 )
 from dither._base import __version__
@@ -105,6 +97,17 @@ from dither._models import (
     SessionEntry,
 )
 from dither._operations import check_records
+from dither._plans import (
+    ExpectedRange,
+    ExpectedValues,
+    Newcomers,
+    Plan,
+    PlannedEstimator,
+    PlannedQuestion,
+    PlannedRefusal,
+    Plans,
+    Standing,
+)
 from dither._stores import Store
 from dither._tables import save_table, to_dataframe
 
@@ -118,6 +121,7 @@ __all__ = [
     "Bin",
     "Bounds",
     "Budget",
+    "CellShare",
     "ChoiceShare",
     "Client",
     "ConnectionFailed",

@@ -22,7 +22,7 @@ from dither._errors import InvalidRequest
 
 Row = dict[str, object]
 
-PARTS = ("bins", "choices", "coordinates", "quartiles")
+PARTS = ("bins", "choices", "cells", "coordinates", "quartiles")
 """Lists of a document whose items are rows of their own; what is theirs is called `bins.lower` and so on."""
 
 GROUPS = "groups"
@@ -429,6 +429,8 @@ def _drawn(row: Row) -> Drawn | None:
     if not isinstance(value, int | float | Decimal) or (not prefix and "estimate" not in row):
         return None
     own = str(row.get(f"{prefix}choice", ""))
+    if pair := [str(label) for name, label in row.items() if name.startswith("cells.where.")]:
+        own = ", ".join(pair)
     if f"{prefix}coordinate" in row:
         own = f"coordinate {row[f'{prefix}coordinate']}"
     if f"{prefix}q" in row:

@@ -16,17 +16,25 @@ from dither.device.gaussian import micro_mu2, pure_epsilon
 
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
+from app.core.measures import Measures
 from app.core.study import Relation, StudyDefinition, Trust
 from app.mechanisms.entropy import system_bits
 from app.services.shapes import shape_kinds, shape_plans
 from app.services.shapes.shape_plans import ShapePlan
-from app.services.shapes.shape_questions import SHARES, resolve
-from app.services.statistics.questions import Ask
+from app.services.shapes.shape_questions import SHARES, TABLE, resolve
+from app.services.statistics.questions import PAIR, Ask
 from dither_research.histories import STUDY
 from dither_research.privacy_audit import STEPS, Cells, Subject, cells
 
 CHOICES = ("red", "green", "blue")
 POLL: StudyDefinition = replace(STUDY, lower=Decimal(0), upper=Decimal(2), choices=CHOICES)
+TWO: StudyDefinition = replace(
+    STUDY,
+    measures=Measures(['party:["red","green"]', 'sex:["f","m"]']),
+    dimension=2,
+    lower=Decimal(0),
+    upper=Decimal(1),
+)
 SINGLE, SETS = 3, 12
 """Choices of which a device reports one at epsilon 1, and of which it reports sets."""
 PAID = pure_epsilon(micro_mu2(MICRO, 10**6))
@@ -37,6 +45,7 @@ def choice_subjects() -> Iterator[Subject]:
     """Shares for both relations, and both kinds of reports."""
     for relation in Relation:
         yield shares_subject(f"shares of choices, {relation}", relation)
+        yield shares_subject(f"a table of two choices, {relation}", relation, table=True)
     for count in (SINGLE, SETS):
         yield report_subject(f"local report of one of {count} choices", count)
     yield report_subject("local report of a choice, gaussian", SINGLE, offer=PAID, drawn=PAID)
@@ -45,22 +54,32 @@ def choice_subjects() -> Iterator[Subject]:
 def choice_controls() -> Iterator[Subject]:
     """Planted bugs."""
     yield shares_subject("shares priced at 1 instead of 2 moves", Relation.REPLACE_ONE, planted=True)
+    yield shares_subject(
+        "a table priced at 1 instead of 2 moves", Relation.REPLACE_ONE, table=True, planted=True
+    )
     yield report_subject("sets that hold the truth as often as they lack another choice", SETS, planted=True)
     yield report_subject("a report of the whole epsilon paid in mu^2", SINGLE, offer=PAID, planted=True)
 
 
-def shares_subject(name: str, relation: Relation, *, planted: bool = False) -> Subject:
+def shares_subject(name: str, relation: Relation, *, table: bool = False, planted: bool = False) -> Subject:
     """A person of epsilon 1 who chooses the first or the second label, or who comes to the second one.
 
     Args:
         name: Of the subject.
         relation: The neighboring relation.
+        table: Whether labels are pairs of two choices, of which the person changes one.
         planted: Whether the noise is that of one move, where replacing a person moves two counts.
     """
-    study = replace(POLL, relation=relation, epsilon_min=MICRO, epsilon_max=MICRO)
-    tilt = 0 if relation is Relation.REPLACE_ONE else None
-    question = resolve(study, Ask(statistic=SHARES, share=MICRO, tilt=tilt))
-    neighbors = ((1, 0, 0), (0, 1, 0)) if relation is Relation.REPLACE_ONE else ((0, 0, 0), (0, 1, 0))
+    study = replace(TWO if table else POLL, relation=relation, epsilon_min=MICRO, epsilon_max=MICRO)
+    ask = Ask(
+        statistic=TABLE if table else SHARES,
+        share=MICRO,
+        tilt=0 if relation is Relation.REPLACE_ONE else None,
+        parameters={PAIR: "party,sex"} if table else {},
+    )
+    question = resolve(study, ask)
+    none = (0,) * len(question.starts)
+    neighbors = (((1,) if relation is Relation.REPLACE_ONE else (0,)) + none, (0, 1, *none[1:]))
 
     # Plans depend on offers alone, so both neighbors have the same one.
     person = Cohort(

@@ -36,6 +36,9 @@ from dither_research.privacy_audit import STEPS, Cells, Subject, cells
 from dither_research.shape_audit import BESIDE, COARSE, PART
 
 BY_REGION: StudyDefinition = replace(STUDY, attributes=Attributes.of({"region": ["north", "south"]}))
+BY_CELL: StudyDefinition = replace(
+    STUDY, attributes=Attributes.of({"region": ["north", "south"], "age": ["-29", "30-"]})
+)
 BY_SECRET_REGION: StudyDefinition = replace(BY_REGION, relation=Relation.ADD_REMOVE_ONE)
 CHOICES = ("red", "green", "blue")
 SHARE = MICRO // 2
@@ -54,6 +57,7 @@ NOTHING = Conclusion(estimate=0.0, standard_error=0.0, interval=ANYWHERE, popula
 def label_subjects() -> Iterator[Subject]:
     """Answers by labels as the service makes them."""
     yield _subject("a mean by region, in one region", part=1.0)
+    yield _subject("a mean by region and age, in one cell", part=1.0, by="region,age")
     yield _secret_subject("a mean by secret region, one person more", moves=1, charges=1)
     yield _secret_subject("a mean by secret region, a person who moves", moves=2, charges=2)
     for relation in Relation:
@@ -67,6 +71,7 @@ def label_subjects() -> Iterator[Subject]:
 def label_controls() -> Iterator[Subject]:
     """The planted bug."""
     yield _subject("a label charged only for half of its move", part=0.5, planted=True)
+    yield _subject("a cell charged only for half of its move", part=0.5, by="region,age", planted=True)
     yield _secret_subject(
         "a secret label charged only for half of its move", moves=2, charges=1, planted=True
     )
@@ -80,14 +85,14 @@ def label_controls() -> Iterator[Subject]:
     )
 
 
-def _subject(name: str, *, part: float, planted: bool = False) -> Subject:
+def _subject(name: str, *, part: float, by: str = "region", planted: bool = False) -> Subject:
     """An answer by labels, of which a person is charged a part of what it costs."""
 
     def outputs(draws: int) -> tuple[Cells, Cells]:
-        one, other = (_cells(value, draws) for value in (0, GRID_SIZE))
+        one, other = (_cells(value, draws, by) for value in (0, GRID_SIZE))
         return one, other
 
-    charged = {charge.cohort_id: charge.epsilon for charge in _planned(0)[1].charges}[PERSON]
+    charged = {charge.cohort_id: charge.epsilon for charge in _planned(0, by)[1].charges}[PERSON]
     return Subject(
         name=name,
         claimed=part * charged / MICRO,
@@ -97,20 +102,22 @@ def _subject(name: str, *, part: float, planted: bool = False) -> Subject:
     )
 
 
-def _planned(value: int) -> tuple[list[Cohort], MeanStep]:
+def _planned(value: int, by: str) -> tuple[list[Cohort], MeanStep]:
+    """The person's cohort, companions of the same cell, others who share one label at most, and the step."""
     cohorts = [
         cohort_of(PERSON, EPSILON, [value]),
         cohort_of(2, EPSILON, [GRID_SIZE] * COMPANIONS),
         cohort_of(3, EPSILON, [GRID_SIZE] * COMPANIONS, segment=1),
     ]
-    resolved = resolve(BY_REGION, Ask(by="region", estimator="uniform", share=SHARE, tilt=0))
-    question = resolved.question(BY_REGION, people=sum(cohort.count for cohort in cohorts))
-    return cohorts, plan_by(BY_REGION, cohorts, resolved, question, [], None)
+    study = BY_REGION if by == "region" else BY_CELL
+    resolved = resolve(study, Ask(by=by, estimator="uniform", share=SHARE, tilt=0))
+    question = resolved.question(study, people=sum(cohort.count for cohort in cohorts))
+    return cohorts, plan_by(study, cohorts, resolved, question, [], None)
 
 
-def _cells(value: int, draws: int) -> Cells:
+def _cells(value: int, draws: int, by: str) -> Cells:
     """Where the noisy sum of the person's label lies, and whether that of the other is above its mean."""
-    cohorts, step = _planned(value)
+    cohorts, step = _planned(value, by)
     read = replace(step, parts=(), plan=replace(step.plan, conclude=lambda _: NOTHING))
     sums = np.empty((draws, 2))
     for draw in range(draws):

@@ -22,7 +22,14 @@ SECRET = {"relation": "add_remove_one"}
 RANGE = {"lower": 0, "upper": 100}
 NUMBER = {**RANGE, "attributes": {"town": list(TOWNS)}}
 POLL = {"choices": list(COLORS), "attributes": {"town": list(TOWNS)}}
-SEVERAL = {"measures": {"income": {"lower": 0, "upper": 100}, "age": {"lower": 0, "upper": 100}}}
+SEVERAL = {
+    "measures": {
+        "income": {"lower": 0, "upper": 100},
+        "age": {"lower": 0, "upper": 100},
+        "party": {"choices": COLORS},
+        "sex": {"choices": ["f", "m"]},
+    }
+}
 PLACE = {**RANGE, "dimension": 2}
 
 ASKED: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
@@ -50,6 +57,7 @@ ASKED: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
         [
             {"statistic": "covariance", "measures": "income,age"},
             {"statistic": "correlation", "measures": "income,age"},
+            {"statistic": "table", "measures": "party,sex"},
             {"statistic": "mean", "measure": "age"},
             {"statistic": "quantile", "measure": "age", "q": ".9"},
         ],
@@ -93,6 +101,7 @@ def record(kind: str, number: int) -> dict[str, Any]:
             sent["value"] = COLORS[number % 3]
         case "several":
             sent["values"] = {"income": number * 5 % 100, "age": number * 7 % 100}
+            sent["values"] |= {"party": COLORS[number % 3], "sex": "fm"[number % 2]}
         case "place":
             sent["value"] = [number * 5 % 100, number * 7 % 100]
         case _:

@@ -1,6 +1,7 @@
 """What a statistic declares is what can be asked of it: over HTTP, by the command and on the form."""
 
 from dataclasses import fields
+from typing import Any
 
 import pytest
 
@@ -80,7 +81,12 @@ def test_every_field_has_an_option_and_every_statistic_its_command():
 
 @pytest.fixture
 async def studies(service: Service) -> list[str]:
-    measures = {"income": {"lower": 0, "upper": 100}, "age": {"lower": 0, "upper": 90}}
+    measures: dict[str, Any] = {
+        "income": {"lower": 0, "upper": 100},
+        "age": {"lower": 0, "upper": 90},
+        "party": {"choices": ["red", "green"]},
+        "pet": {"choices": ["cat", "dog"]},
+    }
     labels = {"region": ["north", "south"], "sex": ["f", "m"]}
     made = []
     for relation in ("replace_one", "add_remove_one"):
@@ -109,6 +115,7 @@ async def test_a_field_is_taken_by_the_statistics_that_declare_it_alone(
 ):
     asked = STATISTICS[statistic]
     proper = SAID | (EXPLAINED if "on" in asked.fields else {})
+    proper |= {"measures": "party,pet"} if statistic == "table" else {}
     least = {"statistic": statistic} | {name: proper[name] for name in asked.needs}
     if "measure" in asked.fields:
         least["measure"] = "income"

@@ -15,6 +15,7 @@ SECRET: dict[str, Any] = {"relation": "add_remove_one", "epsilon": {"min": 1, "m
 ONE: dict[str, Any] = {"lower": 0, "upper": 100, "attributes": {"region": ["north", "south"]}}
 CHOICES: dict[str, Any] = {"choices": ["bus", "car", "bike"], "attributes": {"region": ["north", "south"]}}
 POINTS: dict[str, Any] = {"lower": 0, "upper": 100, "dimension": 2}
+PAIRED = {"measures": {"a": {"choices": ["x", "y", "z"]}, "b": {"choices": ["p", "q"]}}}
 TWO: dict[str, Any] = {"measures": {"a": {"lower": 0, "upper": 10}, "b": {"lower": 0, "upper": 10}}}
 
 KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -36,6 +37,7 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "coordinates": (POINTS, {"statistic": "mean"}),
     "covariance": (TWO, {"statistic": "covariance", "measures": "a,b"}),
     "correlation": (TWO, {"statistic": "correlation", "measures": "a,b"}),
+    "table": (PAIRED, {"statistic": "table", "measures": "a,b"}),
 }
 LAPLACE_ONLY = ("uniform",)
 SECRET_KINDS = [name for name in KINDS if name not in ("uniform", "sum")]
@@ -46,6 +48,8 @@ def value_of(definition: dict[str, Any], place: int) -> Any:
     if "choices" in definition:
         return {"value": definition["choices"][place % 3]}
     if "measures" in definition:
+        if "choices" in definition["measures"]["a"]:
+            return {"values": {"a": "xyz"[place % 3], "b": "p"}}
         return {"values": {"a": place % 10, "b": 5}}
     value = 37 * place % 100
     return {"value": [value, 50] if "dimension" in definition else value}

@@ -581,7 +581,17 @@ OF_EXAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "income": ({**RANGE, **REGIONS}, {"value": 40}),
     "party": ({"choices": ["red", "green"]}, {"value": "red"}),
     **{f"mood-{week}": ({**RANGE, "series": "mood"}, {"value": 40}) for week in (1, 2)},
-    "household": ({"measures": {"income": RANGE, "age": RANGE}}, {"values": {"income": 40, "age": 30}}),
+    "household": (
+        {
+            "measures": {
+                "income": RANGE,
+                "age": RANGE,
+                "party": {"choices": ["red", "green"]},
+                "sex": {"choices": ["f", "m"]},
+            }
+        },
+        {"values": {"income": 40, "age": 30, "party": "red", "sex": "f"}},
+    ),
 }
 """Studies that examples ask, and what each person says there."""
 

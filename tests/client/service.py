@@ -75,6 +75,19 @@ DESCRIBED = {
 }
 """What a description says."""
 
+TABLE = [
+    {
+        "where": {"party": party, "sex": sex},
+        "share": share,
+        **{
+            name: {"level": 0.95, "coverage": "exact", "lower": share - 0.1, "upper": share + 0.1}
+            for name in ("interval", "population_interval", "simultaneous")
+        },
+    }
+    for party, sex, share in (("red", "f", 0.3), ("red", "m", 0.2), ("green", "f", 0.1), ("green", "m", 0.4))
+]
+"""Two choices."""
+
 SHAPES = (
     "histogram",
     "distribution",
@@ -86,6 +99,7 @@ SHAPES = (
     "covariance",
     "correlation",
     "regression",
+    "table",
 )
 """Statistics that are no mean and not read off one."""
 
@@ -524,6 +538,9 @@ class FakeService:
             return httpx.Response(200, json=made | more | {"measures": ["income", "age"]})
         if statistic in ("correlation", "regression"):
             return httpx.Response(200, json=made | _of_lines(statistic, interval))
+        if statistic == "table":
+            made |= {"measures": ["party", "sex"], "cells": TABLE, "p_value": 0.0004}
+            return httpx.Response(200, json=made | {"estimate": None, "interval": None})
         if statistic == "count":
             return httpx.Response(
                 200, json=made | {"estimate": 400.0, "interval": interval | {"lower": 400.0, "upper": 400.0}}

@@ -581,6 +581,17 @@ def test_a_correlation_and_a_line_are_read(client: Any, service: FakeService) ->
     assert [(one.at, one.lower, one.upper) for one in line.band] == [(0, 0, 20), (9, 18, 38)]
 
 
+def test_a_table_is_read_and_drawn(client: Any, service: FakeService) -> None:
+    found = client.table("commute", "party", "sex", by="region,age")
+    assert service.log[-1].url.query == b"measures=party%2Csex&by=region%2Cage"
+    assert [dict(one.where) for one in found.cells][:2] == [
+        {"party": "red", "sex": "f"},
+        {"party": "red", "sex": "m"},
+    ]
+    assert (found.cells[3].share, found.cells[3].interval.upper, found.p_value) == (0.4, 0.5, 0.0004)
+    assert [(one.label, one.value) for one in found._drawn()[1]][:2] == [("red, f", 0.3), ("red, m", 0.2)]
+
+
 def test_a_range_that_is_found_is_read(client: Any, service: FakeService) -> None:
     found = client.mean("commute", range="found", range_part="0.20")
     assert service.log[-1].url.query == b"range=found&range_part=0.20"

@@ -64,8 +64,8 @@ async def test_the_form_has_every_parameter_of_a_plan_and_labels_for_all(
             assert labelled, name
         for described in re.findall(r'aria-describedby="([^"]+)"', form):
             assert all(f'id="{one}"' in form for one in described.split())
-    # A difference is of means, and both lines are on the page of a correlation.
-    assert seen == {one["name"] for one in query_parameters(plan=True)} - {"of", "on"}
+    # A difference is of means, lines are on the page of a correlation, and a level is read off an answer.
+    assert seen == {one["name"] for one in query_parameters(plan=True)} - {"of", "on", "level"}
 
 
 async def test_a_refusal_stands_at_its_field(browser: Browser, survey: str):
@@ -298,3 +298,45 @@ async def test_cells_of_two_attributes_are_asked_for_and_shown(browser: Browser,
         assert "By region, age" in told
         for cell in ("north, -29", "north, 30-", "south, -29", "south, 30-"):
             assert cell in told, (statistic, cell)
+
+
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove_one"])
+async def test_a_table_of_two_choices_is_asked_for_and_shown(
+    browser: Browser, service: Service, relation: str
+):
+    measures = {
+        "age": {"lower": 0, "upper": 100},
+        "party": {"choices": ["red", "<green>"]},
+        "size": {"lower": 0, "upper": 9},
+        "sex": {"choices": ["f", "m", "x"]},
+    }
+    study = await service.study(
+        lower=None, upper=None, measures=measures, default_share=0.5, relation=relation
+    )
+    records = [
+        {
+            "subject": f"p{n}",
+            "values": {"age": 30, "size": 1, "party": ("red", "<green>")[n % 2], "sex": "fmx"[n % 3]},
+            "epsilon": 5,
+            "trust": "central",
+        }
+        for n in range(120)
+    ]
+    path = f"/v1/studies/{study}/contributions/batch"
+    assert (await service.call("POST", path, "contribute", json=records)).status_code == 200
+    await browser.log_in("analyse")
+    page = await browser.get(f"/dashboard/studies/{study}")
+    assert '<option value="party,sex">party and sex</option>' in page.text
+    # The form sends the pair that stands first, which is of numbers.
+    fields = {"statistic": "table", "measures": "age,size", "allow_worse": "true"}
+    shown = await browser.get(await ask(browser, study, fields))
+    assert shown.status_code == 200, text_of(shown.text)
+    told = text_of(shown.text)
+    assert "party and sex" in told
+    assert "If both choices were independent" in told
+    assert shown.text.count('<rect class="bar a" opacity=') == 12, "six cells, wide and narrow"
+    assert "&lt;green&gt;" in shown.text
+    assert "<green>" not in shown.text
+    await ask(browser, study, {**fields, "statistic": "correlation"})
+    # The list of answers has both.
+    assert (await browser.get(f"/dashboard/studies/{study}")).status_code == 200

@@ -108,6 +108,15 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         },
         {"statistic": "covariance", "measures": "x,y"},
     ),
+    "table": (
+        {
+            "measures": {"x": {"choices": ["a", "b"]}, "y": {"choices": ["c", "d", "e"]}},
+            "attributes": {"region": ["north", "south"]},
+            "lower": None,
+            "upper": None,
+        },
+        {"statistic": "table", "measures": "x,y", "by": "region"},
+    ),
     "correlation": (
         {
             "measures": {"x": {"lower": 0, "upper": 9}, "y": {"lower": 0, "upper": 9}},
@@ -131,7 +140,9 @@ async def test_every_kind_of_answer_has_a_page_and_a_table(service: Service, kin
             "covariance": None,
         }.get(kind.partition(" ")[0], number)
         more: dict[str, Any] = (
-            {"values": {"x": number % 9, "y": 3}} if "measures" in definition else {"value": value}
+            {"values": {"x": "ab"[number % 2], "y": "c"} if kind == "table" else {"x": number % 9, "y": 3}}
+            if "measures" in definition
+            else {"value": value}
         )
         if "attributes" in definition:
             more["attributes"] = {"region": "north" if number % 2 else "south"}

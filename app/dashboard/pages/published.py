@@ -141,7 +141,7 @@ def _read(file: bytes) -> tuple[dict[str, Any], list[Published]]:
 def _shortened(answer: Model) -> Model:
     """An answer whose lists, and those of its labels, have at most `ROWS` entries; itself where they have."""
     cut: dict[str, Any] = {}
-    for name in ("bins", "cumulative", "choices", "coordinates"):
+    for name in ("bins", "cumulative", "choices", "cells", "coordinates"):
         found = getattr(answer, name, None) or ()
         if len(found) > ROWS:
             cut[name] = found[:ROWS]

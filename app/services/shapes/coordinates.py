@@ -45,10 +45,11 @@ from app.estimators import confidence, labels_public, labels_secret
 from app.estimators.combination import Sums, combination_plan
 from app.estimators.interface import Conclusion, Interval, Linear, Plan, Query, SparseQuery
 from app.estimators.moments import with_second_moment
+from app.estimators.shares import Noisy
 from app.estimators.together import together
 from app.estimators.transformed import MOMENTS
 from app.mechanisms.draw import draw
-from app.services.shapes.priced_plan import Noisy, PiecesPlan
+from app.services.shapes.priced_plan import PiecesPlan
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_parts import Part, groups_of, mean_estimator, mean_question
 from app.services.shapes.shape_plans import added_up, refuse_without_people

@@ -12,9 +12,10 @@ from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.covariance import CovarianceReader, PairReader, PublicPair
 from app.estimators.covariance_secret import SecretCovarianceReader
 from app.estimators.second_moments import PublicMomentsReader, SecretMomentsReader
+from app.estimators.shares import Noisy
 from app.estimators.weighing import Target, weigh_public
 from app.mechanisms.draw import draw
-from app.services.shapes.priced_plan import Noisy, OneShape
+from app.services.shapes.priced_plan import OneShape
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_parts import Part, groups_of
 from app.services.shapes.shape_plans import priced, weigh

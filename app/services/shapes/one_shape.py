@@ -22,12 +22,15 @@ from app.services.shapes.shape_questions import (
     HISTOGRAM,
     QUANTILE,
     SHARES,
+    TABLE,
     ShapeQuestion,
 )
+from app.services.shapes.tables import TablePlan
 
 PLANS: Mapping[str, Callable[[StudyDefinition, ShapeQuestion, ShapeCrowd, Part], OneShape[Any]]] = {
     HISTOGRAM: ShapePlan.of_crowd,
     SHARES: ShapePlan.of_crowd,
+    TABLE: TablePlan.of_crowd,
     QUANTILE: QuantilePlan.of_crowd,
     DESCRIBE: Description.of_crowd,
     COORDINATES: CoordinatesPlan.of_crowd,

@@ -13,6 +13,7 @@ from app.core.study import Relation, StudyDefinition
 from app.estimators.every_level import at_every_level
 from app.estimators.found_range import FoundRange
 from app.estimators.interface import Plan
+from app.estimators.shares import Noisy
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_questions import ShapeQuestion
 from app.services.shapes.shape_trees import Grown, Tree
@@ -176,9 +177,6 @@ class PricedPlan(AnyMade, ABC):
         return says_nothing.width_of(self.predicted_error) / self.unit(study)
 
 
-Noisy = tuple[Sequence[int], Sequence[Sequence[int]]]
-"""Noisy sums of central and public people, and for each local group how many reports have which choice."""
-
 Drawn = TypeVar("Drawn")
 
 
@@ -226,8 +224,8 @@ class OneShape(PricedPlan, Generic[Drawn]):
         return Answered(body=body, noise=noise, charges=self.charges())
 
     def drawn_of_nothing(self) -> Mapping[str, object]:
-        """See `PricedPlan`."""
-        return self.answer({})
+        """See `PricedPlan`; compared with answers as they are stored, which have one level."""
+        return self.read(self.noisy({}))
 
     def answer(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> dict[str, object]:
         """Draw and read. Arguments as of `noisy`."""

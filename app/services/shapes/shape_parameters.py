@@ -48,11 +48,23 @@ def read_bins(
     return tuple(point for point, _ in inner), ends
 
 
-def read_pair(study: StudyDefinition, parameters: Mapping[str, str], *, line: bool) -> tuple[str, ...]:
-    """Two numbers that go together, in one order: the answer is paid for once. Of a `line`, `of` and `on`."""
-    numbers = [name for name, one in study.measures.named.items() if not one.choices and one.dimension == 1]
+def read_pair(
+    study: StudyDefinition, parameters: Mapping[str, str], *, choices: bool = False, line: bool = False
+) -> tuple[str, ...]:
+    """Two measures that go together, in one order: the answer is paid for once. Of a `line`, `of` and `on`.
+
+    Args:
+        study, parameters, line: Of the question.
+        choices: Whether they are choices; else they are numbers.
+    """
+    numbers = [
+        name
+        for name, one in study.measures.named.items()
+        if bool(one.choices) is choices and one.dimension == 1
+    ]
     if len(numbers) < 2:
-        raise InvalidRequest.field("statistic", "is for studies of several numbers: see measures")
+        kind = "choices" if choices else "numbers"
+        raise InvalidRequest.field("statistic", f"is for studies of several {kind}: see measures")
     names = tuple(name.strip() for name in parameters.get(PAIR, "").split(","))
     known = ", ".join(numbers)
     if line:

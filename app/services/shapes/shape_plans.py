@@ -18,10 +18,10 @@ from app.estimators.choice_reports import Reported, report_noise
 from app.estimators.interface import Interval, NoContributions
 from app.estimators.label_shares import whole_of
 from app.estimators.quantile_tree import Beside
-from app.estimators.shares import SharesPlan
+from app.estimators.shares import Noisy, SharesPlan
 from app.estimators.weighing import Weighing, weigh_public, weigh_secret
 from app.mechanisms.draw import draw
-from app.services.shapes.priced_plan import Noisy, PiecesPlan
+from app.services.shapes.priced_plan import PiecesPlan
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_parts import Part, groups_of
 from app.services.shapes.shape_questions import DESCRIBE, QUARTILES, ShapeQuestion
@@ -32,6 +32,7 @@ SUMMARIES = {
     "describe": "Mean and standard deviation, and quartiles off noisy counts of cells, with one price.",
     "found_range": "The mean of the values moved into a range that a part of the price finds first.",
     "shares": "Noisy counts by choice with weights min(epsilon, tau), moved to shares that sum to 1.",
+    "table": "Noisy counts by pairs of choices, as shares of one choice whose labels are the pairs.",
     "covariance": "Noisy sums of two numbers and of their products, the products at no further price.",
     "correlation": "Noisy sums of two numbers, of their products and squares, at the price of a covariance.",
     "coordinates": "Mean and spread of each coordinate, each with an equal part of the price.",
@@ -146,7 +147,7 @@ class ShapePlan(PiecesPlan):
 
     def document(self, read: BinShares) -> dict[str, object]:
         """What an answer says of shares, as JSON."""
-        document = self._of_choices(read) if self.choices else self._of_bins(read)
+        document = self._parts(read)
         if read.noisy_count is not None:
             document["noisy_count"] = read.noisy_count
         return document
@@ -155,6 +156,10 @@ class ShapePlan(PiecesPlan):
     def parts_of_document(self) -> tuple[str, ...]:
         """The names in `document` that are null where there are no shares."""
         return ("choices",) if self.choices else ("bins", "cumulative")
+
+    def _parts(self, read: BinShares) -> dict[str, object]:
+        """The fields of `parts_of_document`."""
+        return self._of_choices(read) if self.choices else self._of_bins(read)
 
     def _of_choices(self, read: BinShares) -> dict[str, object]:
         shares = zip(self.choices, read.bins, strict=True)

@@ -1,5 +1,6 @@
 """What an analyst asks of the distribution of the values: equal questions have equal digests."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -48,8 +49,16 @@ from app.services.statistics.questions import (
 HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN = "histogram", "distribution", "quantile", "median"
 DESCRIBE, SHARES, COVARIANCE, CORRELATION = "describe", "shares", "covariance", "correlation"
 
-OF_PAIRS = (COVARIANCE, CORRELATION, REGRESSION)
+TABLE = "table"
+
+OF_NUMBERS = (COVARIANCE, CORRELATION, REGRESSION)
 """Statistics of two numbers of a study of measures."""
+
+OF_PAIRS = (*OF_NUMBERS, TABLE)
+"""Statistics of two measures; a table is of two choices."""
+
+COUNTED = (HISTOGRAM, SHARES, TABLE)
+"""What is answered by a noisy count a bin, of bins that are known before: it is sharpened by steps."""
 
 SHAPES = (HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN, DESCRIBE, SHARES, COUNT, *OF_PAIRS)
 """Statistics of the distribution, and of how many people there are. A histogram and the distribution
@@ -76,6 +85,7 @@ ESTIMATORS = {
     COVARIANCE: COVARIANCE,
     CORRELATION: CORRELATION,
     REGRESSION: CORRELATION,
+    TABLE: TABLE,
 }
 """What answers each statistic here."""
 
@@ -136,7 +146,8 @@ class ShapeQuestion(AnyQuestion):
         choices: The labels of all bins, for shares of choices.
         quantile: q, for quantiles.
         part: Of the price that finds the range [ppm]; for a mean over a found range.
-        pair: Of which two measures, for a covariance, a correlation and lines.
+        pair: Of which two measures, for a covariance, a correlation and lines, and a table.
+        axes: Of a table both of them with their labels. No part of the question.
         spread: Whether the answer must have a variance; asked for where it takes sums of its own.
         public: Whether it asks for the number of people where that is public: then it charges no one.
         expected: Of a found range the one that was found last, or None. No part of the question.
@@ -148,6 +159,7 @@ class ShapeQuestion(AnyQuestion):
     part: int | None = None
     choices: tuple[str, ...] = ()
     pair: tuple[str, ...] = ()
+    axes: tuple[tuple[str, tuple[str, ...]], ...] = ()
     spread: bool = False
     public: bool = False
     expected: ExpectedRange | None = None
@@ -210,7 +222,7 @@ class ShapeQuestion(AnyQuestion):
     @property
     def counts_bins(self) -> bool:
         """Whether it asks for noisy counts by bins that are known before it is answered."""
-        return self.estimator in (HISTOGRAM, FOUND_RANGE, SHARES)
+        return self.estimator in (*COUNTED, FOUND_RANGE)
 
     @property
     def adds_up(self) -> bool:
@@ -226,6 +238,7 @@ class ShapeQuestion(AnyQuestion):
         numbers = {
             HISTOGRAM: len(self.starts) + 1,
             SHARES: len(self.choices),
+            TABLE: len(self.starts) + 1,
             COORDINATES: study.dimension,
             DESCRIBE: OF_A_DESCRIPTION,
             CORRELATION: NUMBERS,
@@ -233,6 +246,10 @@ class ShapeQuestion(AnyQuestion):
         labels = study.attributes.size(self.by)
         if numbers * labels <= MOST_NUMBERS:
             return
+        if self.axes and not self.by:
+            raise InvalidRequest.field(
+                PAIR, f"have {numbers:,} pairs, and an answer at most {MOST_NUMBERS:,}"
+            )
         fewer = f"at most {MOST_NUMBERS // labels} bins for each would do; or " if self.edges else ""
         raise InvalidRequest.field(
             "by",
@@ -267,7 +284,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         study = study.of_measure(ask.measure)
     elif ask.measure:
         raise InvalidRequest.field("measure", _OF_ALL[ask.statistic])
-    if study.choices and ask.statistic not in (SHARES, COUNT):
+    if study.choices and ask.statistic not in (SHARES, COUNT, TABLE):
         raise InvalidRequest.field("statistic", NOT_OF_CHOICES)
     if ask.statistic == SHARES and not study.choices:
         reason = "is for choices, and these values are numbers: ask for a histogram"
@@ -299,6 +316,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         FieldError(name, f"not a parameter of {of}; {those}") for name in parameters if name not in own
     ]
     pair: tuple[str, ...] = ()
+    axes: tuple[tuple[str, tuple[str, ...]], ...] = ()
     starts: tuple[int, ...] = ()
     edges: tuple[float, ...] = ()
     quantile: Fraction | None = None
@@ -309,7 +327,10 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         elif estimator == SHARES:
             starts = study.choice_points[1:]
         elif estimator in OF_PAIRS:
-            pair = read_pair(study, parameters, line=ask.statistic == REGRESSION)
+            choices = estimator == TABLE
+            pair = read_pair(study, parameters, choices=choices, line=ask.statistic == REGRESSION)
+            axes = tuple((name, study.of_measure(name).choices) for name in pair if choices)
+            starts = tuple(range(1, math.prod(len(labels) for _, labels in axes)))
         elif estimator in (COUNT, COORDINATES):
             starts = ()
         elif estimator == FOUND_RANGE:
@@ -340,6 +361,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
         part=part,
         choices=study.choices,
         pair=pair,
+        axes=axes,
         spread=vectors and secret and ask.statistic in (VARIANCE, SD),
         public=estimator == COUNT and not secret,
         **asked,

@@ -16,10 +16,9 @@ from app.services.shapes import shape_kinds
 from app.services.shapes.shape_kinds import AnyPlan
 from app.services.shapes.shape_questions import (
     COORDINATES,
+    COUNTED,
     DESCRIBE,
     FOUND_RANGE,
-    HISTOGRAM,
-    SHARES,
     ExpectedRange,
     ShapeQuestion,
     resolve,
@@ -55,7 +54,7 @@ class ShapeRequest(AnyRequest):
     @property
     def sharpens(self) -> bool:
         """Whether it is of the kind whose answers can sharpen each other, see `shape_steps`."""
-        return self.compares and self.question.estimator in (HISTOGRAM, SHARES, COORDINATES)
+        return self.compares and self.question.estimator in (*COUNTED, COORDINATES)
 
     async def towards(self, connection: Connection) -> Self:
         """As of every request; of a mean over a found range with the one that was found last, too.

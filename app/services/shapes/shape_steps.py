@@ -32,12 +32,14 @@ from app.estimators.choice_reports import report_noise
 from app.estimators.every_level import at_every_level
 from app.estimators.interface import Linear, NotApplicable
 from app.estimators.piece_shares import combined_shares
+from app.estimators.shares import Noisy
 from app.services.shapes import coordinates, shape_plans
-from app.services.shapes.priced_plan import Answered, Noisy, PiecesPlan, Scans
+from app.services.shapes.priced_plan import Answered, PiecesPlan, Scans
 from app.services.shapes.shape_crowd import ShapeCrowd
 from app.services.shapes.shape_labels import Label
 from app.services.shapes.shape_plans import ShapePlan
-from app.services.shapes.shape_questions import COORDINATES, HISTOGRAM, SHARES, ShapeQuestion
+from app.services.shapes.shape_questions import COORDINATES, COUNTED, ShapeQuestion
+from app.services.shapes.tables import TablePlan
 from app.services.statistics.label_pieces import labels_of, members_of
 from app.services.statistics.piece_ledger import PieceLedger, PieceStep, check_gain, next_number
 from app.services.statistics.piece_noise import BIN_NOISES, PieceNoise, of_coordinates
@@ -326,7 +328,7 @@ class _Planner:
         }
         tilt = (question.tilt or 0) / MICRO
         plan = combined_shares(self._sums, sums, reports, tilt=tilt, currency=study.noise)
-        return ShapePlan.reading(question, crowd, plan)
+        return (TablePlan if question.axes else ShapePlan).reading(question, crowd, plan)
 
     @property
     def _sums(self) -> int:
@@ -354,4 +356,4 @@ def noise_of_pieces(estimator: str, currency: Currency, sums: int) -> PieceNoise
         currency: Of the study.
         sums: How many a piece has.
     """
-    return BIN_NOISES[currency] if estimator in (HISTOGRAM, SHARES) else of_coordinates(currency, sums // 2)
+    return BIN_NOISES[currency] if estimator in COUNTED else of_coordinates(currency, sums // 2)

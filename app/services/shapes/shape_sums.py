@@ -40,7 +40,7 @@ class Scanning:
     async def summed_up(self) -> Mapping[int, Sequence[int]]:
         """See `priced_plan.Scans`."""
         study, question = self.request.study.definition, self.request.question
-        if question.pair:
+        if question.pair and not question.axes:
             first, second = map(study.measures.place, question.pair)
             if question.estimator == COVARIANCE:
                 return await self._summed(bins.pair(first, second))
@@ -85,7 +85,11 @@ class Scanning:
         study, place, starts = self.request.study, self.request.place, self.request.question.starts
         by_cell = {one.cohort_id: [0] * (len(starts) + 1) for one in self.used}
         ids = [cohort for cohort in by_cell if cohort not in self.reported]
-        for row in await self.run("release.bins", lambda c: bins.count_bins(c, study.id, ids, starts, place)):
+        axes: Sequence[bins.Axis] = [(place, starts)]
+        if self.request.question.axes:
+            of, named = study.definition.of_measure, study.definition.measures.place
+            axes = [(named(name), of(name).choice_points[1:]) for name, _ in self.request.question.axes]
+        for row in await self.run("release.bins", lambda c: bins.count_bins(c, study.id, ids, axes)):
             by_cell[row.cohort][row.bin] = row.count
         totals = {cohort: sum(counts) for cohort, counts in by_cell.items()}
         if self.reported:

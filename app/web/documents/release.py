@@ -396,6 +396,8 @@ def error_of(statistic: str, *, of_coordinates: bool = False) -> tuple[str, str]
             return "in the product of both units", "of the covariance"
         case "correlation" | "regression":
             return "without a unit", "of the correlation of numbers that are spread evenly"
+        case "table":
+            return "part of all people", "of a pair's share"
         case "shares":
             return "part of all people", "of a choice's share"
         case "histogram" | "distribution":

@@ -16,6 +16,7 @@ from app.services.shapes.shape_questions import (
     HISTOGRAM,
     QUANTILE,
     SHARES,
+    TABLE,
 )
 from app.services.statistics.questions import REGRESSION
 from app.web.documents.release import (
@@ -90,6 +91,37 @@ class SharesReleaseOut(_ShapeOut[SharesOfLabelOut]):
     """The shares of people by choice."""
 
     choices: list[ShareOfChoiceOut] = Field(description="In the order of the study.")
+
+
+class ShareOfCellOut(WireOut):
+    """The people who made a pair of choices."""
+
+    where: dict[str, str] = Field(description="The choice of each measure.")
+    share: float = Field(description="Part of all people, 0 to 1; those of all cells sum to 1.")
+    interval: IntervalOut = Field(description="For the dataset.")
+    population_interval: IntervalOut
+    simultaneous: IntervalOut = Field(description="For the dataset; those of all cells hold together.")
+
+
+class TableOfLabelOut(LabelOut):
+    """The table of the people with one label; all null where none of them takes part."""
+
+    cells: list[ShareOfCellOut] | None
+    p_value: float | None
+
+
+class TableReleaseOut(_ShapeOut[TableOfLabelOut]):
+    """The shares of people by the pairs of two choices."""
+
+    statistic: Literal["table"]
+    measures: list[str]
+    cells: list[ShareOfCellOut] = Field(
+        description="Of a table, for each choice of the first one all of the other."
+    )
+    p_value: float = Field(
+        description="How likely a table as far from independence is if both choices are independent in the "
+        "population, by a chi-square test that knows the noise."
+    )
 
 
 class SearchesOut(WireOut):
@@ -317,13 +349,14 @@ Lines = CorrelationReleaseOut | RegressionReleaseOut
 
 Numbers = CountReleaseOut | CovarianceReleaseOut | Lines | QuantileReleaseOut | DescriptionOut
 
-Shape = HistogramReleaseOut | SharesReleaseOut | CoordinatesReleaseOut | Numbers
+Shape = HistogramReleaseOut | SharesReleaseOut | TableReleaseOut | CoordinatesReleaseOut | Numbers
 
 Published = ReleaseOut | ClusterReleaseOut | Shape
 
 _MODELS: Mapping[str, type[Published]] = {
     HISTOGRAM: HistogramReleaseOut,
     SHARES: SharesReleaseOut,
+    TABLE: TableReleaseOut,
     COORDINATES: CoordinatesReleaseOut,
     COUNT: CountReleaseOut,
     COVARIANCE: CovarianceReleaseOut,

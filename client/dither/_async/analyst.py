@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 
-from dither._answers import Plan, Plans, Release
+from dither._answers import Release
 from dither._async.base import AsyncBase
 from dither._calls import (
     Labels,
@@ -23,6 +23,7 @@ from dither._calls import (
     study_path,
 )
 from dither._documents import Publication, Schedule, Series, Study
+from dither._plans import Plan, Plans
 from dither._wire import Document, Parameter
 from dither.device.numbers import Numeric
 
@@ -333,6 +334,19 @@ class AsyncAnalyst(AsyncBase):
         return await self._statistic(
             study, "correlation", {"measures": f"{first},{second}"} | parameters, where
         )
+
+    async def table(
+        self, study: str, first: str, second: str, *, where: Where | None = None, **parameters: Parameter
+    ) -> Release:
+        """Two choices of people: `cells`, and the `p_value` of their independence.
+
+        Privacy: as `shares`.
+
+        Examples:
+            >>> print((await analyst.table("household", "party", "sex")).cells[0].share)
+            0.3
+        """
+        return await self._statistic(study, "table", {"measures": f"{first},{second}"} | parameters, where)
 
     async def regression(
         self, study: str, of: str, on: str, *, where: Where | None = None, **parameters: Parameter

@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from dither._answers import Plan, Plans, Release
+from dither._answers import Release
 from dither._calls import (
     Labels,
     Shares,
@@ -23,6 +23,7 @@ from dither._calls import (
     study_path,
 )
 from dither._documents import Publication, Schedule, Series, Study
+from dither._plans import Plan, Plans
 from dither._sync.base import Base
 from dither._wire import Document, Parameter
 from dither.device.numbers import Numeric
@@ -330,6 +331,19 @@ class Analyst(Base):
             0.5
         """
         return self._statistic(study, "correlation", {"measures": f"{first},{second}"} | parameters, where)
+
+    def table(
+        self, study: str, first: str, second: str, *, where: Where | None = None, **parameters: Parameter
+    ) -> Release:
+        """Two choices of people: `cells`, and the `p_value` of their independence.
+
+        Privacy: as `shares`.
+
+        Examples:
+            >>> print((analyst.table("household", "party", "sex")).cells[0].share)
+            0.3
+        """
+        return self._statistic(study, "table", {"measures": f"{first},{second}"} | parameters, where)
 
     def regression(
         self, study: str, of: str, on: str, *, where: Where | None = None, **parameters: Parameter
