@@ -9,7 +9,7 @@ from app.core.epsilon import MICRO
 from app.core.question import FIELDS, FRESH
 from app.core.study import Relation, Study, StudyDefinition
 from app.estimators import registry
-from app.services.shapes.shape_questions import (
+from app.services.shapes.questions import (
     CORRELATION,
     COUNT,
     COVARIANCE,

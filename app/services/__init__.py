@@ -26,7 +26,7 @@ from app.services.sessions.session_cache import SessionCache
 from app.services.sessions.session_watch import SessionWatch
 from app.services.sessions.sessions import Sessions
 from app.services.sessions.waiting import Waiting
-from app.services.shapes.shape_questions import of_shape
+from app.services.shapes.questions import of_shape
 from app.services.shapes.shapes import Shapes
 from app.services.statistics.questions import Ask
 from app.services.statistics.releases import Releases

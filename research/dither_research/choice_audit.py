@@ -1,6 +1,6 @@
 """What `dither audit privacy` looks at of choices: shares as the service makes them, and devices' reports.
 
-Shares come out of the code that plans and draws them (`app.services.shapes.shape_plans`), with the charges
+Shares come out of the code that plans and draws them (`app.services.shapes.plans`), with the charges
 that it makes. One person makes either of two choices, or comes to one of them, beside companions. What is
 looked at are the noisy counts of both choices, in units of the person's weight: all else is read off them.
 """
@@ -19,9 +19,10 @@ from app.core.epsilon import MICRO
 from app.core.measures import Measures
 from app.core.study import Relation, StudyDefinition, Trust
 from app.mechanisms.entropy import system_bits
-from app.services.shapes import shape_kinds, shape_plans
-from app.services.shapes.shape_plans import ShapePlan
-from app.services.shapes.shape_questions import SHARES, TABLE, resolve
+from app.services.shapes import kinds as shape_kinds
+from app.services.shapes import plans as shape_plans
+from app.services.shapes.plans import ShapePlan
+from app.services.shapes.questions import SHARES, TABLE, resolve
 from app.services.statistics.questions import PAIR, Ask
 from dither_research.histories import STUDY
 from dither_research.privacy_audit import STEPS, Cells, Subject, cells

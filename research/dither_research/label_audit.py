@@ -22,10 +22,10 @@ from app.core.grid import GRID_SIZE
 from app.core.study import Relation, StudyDefinition
 from app.estimators.found_range import find
 from app.estimators.interface import Conclusion, Interval, Plan
-from app.services.shapes import shape_questions
+from app.services.shapes import questions as shape_questions
 from app.services.shapes.found_plans import FoundPlan
-from app.services.shapes.shape_labels import LabelsPlan
-from app.services.shapes.shape_plans import ShapePlan, noisy_counts
+from app.services.shapes.labels import LabelsPlan
+from app.services.shapes.plans import ShapePlan, noisy_counts
 from app.services.statistics import planning
 from app.services.statistics.by_label import plan_by
 from app.services.statistics.crowds import Crowd

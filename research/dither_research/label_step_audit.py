@@ -1,6 +1,6 @@
 """What `dither audit privacy` looks at of shares by labels that are sharpened, and their planted bug.
 
-The noisy counts come out of the code that plans and takes steps (`app.services.shapes.shape_steps`), with the
+The noisy counts come out of the code that plans and takes steps (`app.services.shapes.steps`), with the
 charges of both steps.
 """
 
@@ -13,8 +13,8 @@ import numpy as np
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
 from app.core.piece import LastStep, Piece
-from app.services.shapes import shape_questions
-from app.services.shapes.shape_steps import ShapeStep, plan_step
+from app.services.shapes import questions as shape_questions
+from app.services.shapes.steps import ShapeStep, plan_step
 from app.services.statistics.questions import Ask
 from dither_research.histories import cohort_of
 from dither_research.label_audit import BY_REGION, CHOICES, COMPANIONS, PERSON, SHARE

@@ -26,8 +26,8 @@ from app.estimators.weighing import Weighing, unit_of
 from app.mechanisms.draw import draw
 from app.mechanisms.laplace import draw_laplace
 from app.services.shapes.counts import CountPlan
-from app.services.shapes.shape_crowd import ShapeCrowd
-from app.services.shapes.shape_questions import COUNT, resolve
+from app.services.shapes.crowd import ShapeCrowd
+from app.services.shapes.questions import COUNT, resolve
 from app.services.statistics.questions import Ask
 from dither_research.histories import STUDY, cohort_of
 from dither_research.pair_audit import DELTA

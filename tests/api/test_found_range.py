@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from app.services.shapes import found_means, shape_plans
+from app.services.shapes import found_means
+from app.services.shapes import plans as shape_plans
 from tests.api.service import Service, assert_problem
 from tests.api.test_shapes import ADD_REMOVE, get, spent
 

@@ -340,7 +340,7 @@ async def test_the_distribution_of_a_measure_is_asked_for_like_that_of_one_value
 ):
     """Ages 20 to 49, ten people each; incomes 0 to 2,990. Without noise: with it prices are the same."""
     for module in (
-        "shapes.shape_plans",
+        "shapes.plans",
         "shapes.found_means",
         "statistics.planning",
         "statistics.piece_noise",

@@ -8,7 +8,7 @@ import pytest
 from app.cli.ask import ANSWERS, ARGUMENTS, OPTIONS
 from app.cli.tree import COMMANDS
 from app.core.question import ALLOW_WORSE, FIELDS, FRESH, STATISTICS, Kind
-from app.services.shapes.shape_questions import SHAPES
+from app.services.shapes.questions import SHAPES
 from app.services.statistics.questions import Ask
 from app.services.statistics.reading import READ
 from app.web.question_params import PARAMETERS, query_parameters, request_body

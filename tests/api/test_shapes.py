@@ -65,7 +65,7 @@ async def test_a_condition_asks_of_some_people_and_charges_only_them(
     service: Service, terms: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ):
     """Half of the people are in the north, with values below 50; the others have larger ones. No noise."""
-    for module in ("shapes.shape_plans", "statistics.piece_noise"):
+    for module in ("shapes.plans", "statistics.piece_noise"):
         monkeypatch.setattr(f"app.services.{module}.draw", lambda _noise, queries: (0,) * queries)
     monkeypatch.setattr(
         "app.services.statistics.piece_noise.more_gaussian",

@@ -9,7 +9,7 @@ import pytest
 
 from app.dashboard.pages import release as release_page
 from app.services import work
-from app.services.shapes import shape_questions
+from app.services.shapes import questions as shape_questions
 from app.services.statistics import by_label
 from app.services.statistics import releases as listed
 from app.services.statistics.releases import Releases

@@ -17,7 +17,7 @@ import pytest
 from app.core.errors import BudgetExhausted
 from app.dashboard.rendering import because, count, epsilon, moment, number, total
 from app.dashboard.requests import PERSON_COOKIE
-from app.services.shapes.shape_crowd import LOCAL, SMALL
+from app.services.shapes.crowd import LOCAL, SMALL
 from app.services.statistics.combining import NOT_COMBINED
 from app.services.statistics.drafts import NOT_REPORTED
 from tests.api.service import Service

@@ -11,7 +11,7 @@ from dither.device.choices import ChoiceRandomizer
 
 from app.core.epsilon import MICRO
 from app.core.study import Trust
-from app.services.shapes import shape_plans
+from app.services.shapes import plans as shape_plans
 from tests.statistical import Z
 from tests.support.choices import error, plan_of, shares_of
 

@@ -16,9 +16,9 @@ from app.accounting.shape_prices import tree_cost
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import Relation, StudyDefinition, Trust
+from app.services.shapes.crowd import ShapeCrowd
 from app.services.shapes.descriptions import Description, of_count, of_moments, of_quartiles
-from app.services.shapes.shape_crowd import ShapeCrowd
-from app.services.shapes.shape_questions import resolve
+from app.services.shapes.questions import resolve
 from app.services.statistics.questions import Ask
 from dither_research.histories import cohort_of
 from tests.support.trees import all_grown

@@ -12,7 +12,7 @@ import pytest
 from app.core.grid import GRID_SIZE
 from app.core.study import Relation
 from app.estimators.found_range import FoundRange
-from app.services.shapes.shape_questions import ExpectedRange
+from app.services.shapes.questions import ExpectedRange
 from tests.support.found_ranges import FoundCase
 
 pytestmark = pytest.mark.statistical

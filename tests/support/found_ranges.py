@@ -14,9 +14,9 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators.found_range import FoundRange
-from app.services.shapes import shape_kinds
+from app.services.shapes import kinds as shape_kinds
 from app.services.shapes.found_plans import FoundPlan
-from app.services.shapes.shape_questions import ExpectedRange, resolve
+from app.services.shapes.questions import ExpectedRange, resolve
 from app.services.statistics.questions import Ask
 
 

@@ -14,7 +14,9 @@ from app.core.cohort import Cohorts
 from app.core.grid import GRID_SIZE
 from app.core.study import Trust
 from app.estimators.tree_levels import Drawn
-from app.services.shapes import coordinates, counts, covariances, found_means, shape_plans, shape_trees
+from app.services.shapes import coordinates, counts, covariances, found_means
+from app.services.shapes import plans as shape_plans
+from app.services.shapes import trees as shape_trees
 from app.services.statistics import combining, piece_noise, planning, steps
 
 VARYING: tuple[tuple[re.Pattern[bytes], bytes | Callable[[re.Match[bytes]], bytes]], ...] = (

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from app.estimators.quantile_tree import TreePlan
 from app.estimators.tree_levels import Drawn
 from app.mechanisms.draw import draw
-from app.services.shapes.shape_trees import Grown, Tree, grow, next_cells
+from app.services.shapes.trees import Grown, Tree, grow, next_cells
 
 
 def by_cell(values: NDArray[np.int64], starts: Sequence[int]) -> list[int]:

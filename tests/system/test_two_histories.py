@@ -24,7 +24,7 @@ from app.core.study import Relation
 from app.dashboard.pages.assets import device_script
 from app.estimators import registry
 from app.services.sessions import kmeans_release
-from app.services.shapes.shape_questions import SHAPES
+from app.services.shapes.questions import SHAPES
 from app.services.statistics import saturation
 from app.services.statistics.questions import STATISTICS
 from app.store import contributions, replacements

@@ -16,8 +16,8 @@ from app.core.attributes import Attributes
 from app.core.measures import Measures
 from app.core.study import Relation, Study, StudyDefinition, StudyState, Trust
 from app.services.sessions import kmeans_release
-from app.services.shapes.shape_questions import of_shape
-from app.services.shapes.shape_request import ShapeRequest
+from app.services.shapes.questions import of_shape
+from app.services.shapes.request import ShapeRequest
 from app.services.statistics.questions import Ask
 from app.services.statistics.release_request import ReleaseRequest
 

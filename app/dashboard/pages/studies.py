@@ -23,7 +23,7 @@ from app.dashboard.routing import ADMIN, ANALYST, BOTH, PageRoute, redirect
 from app.estimators.interface import NotApplicable
 from app.services.paging import Page
 from app.services.replies import Idempotency
-from app.services.shapes.shape_questions import COORDINATES, SHARES, of_shape
+from app.services.shapes.questions import COORDINATES, SHARES, of_shape
 from app.services.statistics.questions import FOUND, MEAN, RANGE, Ask
 from app.services.statistics.reading import Reading
 from app.services.work import run

@@ -24,9 +24,9 @@ are those at the level :math:`1 - (1 - .95) / d`, by the union bound, whatever t
 
 *By labels.* Each label has sums of its own, at the whole price, and the coordinates of all people are read
 off the sums of all labels, as means are (`app.estimators.labels_public`, `app.estimators.labels_secret`): a
-person has one label, and is in the sums of that one alone (`app.services.shapes.shape_labels` has the proof).
+person has one label, and is in the sums of that one alone (`app.services.shapes.labels` has the proof).
 
-*Steps.* In replace_one studies shares of the question add up, see `app.services.shapes.shape_steps`: a piece
+*Steps.* In replace_one studies shares of the question add up, see `app.services.shapes.steps`: a piece
 has the 2 d sums of its people, whose price at each share is in `app.services.statistics.piece_noise`.
 """
 
@@ -49,12 +49,12 @@ from app.estimators.shares import Noisy
 from app.estimators.together import together
 from app.estimators.transformed import MOMENTS
 from app.mechanisms.draw import draw
+from app.services.shapes.crowd import ShapeCrowd
+from app.services.shapes.parts import Part, groups_of, mean_estimator, mean_question
+from app.services.shapes.plans import added_up, refuse_without_people
 from app.services.shapes.priced_plan import PiecesPlan
-from app.services.shapes.shape_crowd import ShapeCrowd
-from app.services.shapes.shape_parts import Part, groups_of, mean_estimator, mean_question
-from app.services.shapes.shape_plans import added_up, refuse_without_people
-from app.services.shapes.shape_questions import ShapeQuestion
-from app.services.shapes.shape_trees import Grown
+from app.services.shapes.questions import ShapeQuestion
+from app.services.shapes.trees import Grown
 from app.services.statistics import planned_errors, planning
 from app.services.statistics.piece_noise import PieceNoise
 from app.services.statistics.questions import MEAN, SD, SUM, VARIANCE

@@ -28,11 +28,11 @@ from app.estimators.interface import Interval, NotApplicable, Query
 from app.estimators.quantiles import ErrorLaw, error_law
 from app.estimators.weighing import Weighing, weigh_secret
 from app.mechanisms.draw import draw
+from app.services.shapes.crowd import ShapeCrowd
+from app.services.shapes.parts import Part, groups_of
 from app.services.shapes.priced_plan import OneShape
-from app.services.shapes.shape_crowd import ShapeCrowd
-from app.services.shapes.shape_parts import Part, groups_of
-from app.services.shapes.shape_questions import ShapeQuestion
-from app.services.shapes.shape_trees import Grown
+from app.services.shapes.questions import ShapeQuestion
+from app.services.shapes.trees import Grown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,12 +15,12 @@ from app.estimators.second_moments import PublicMomentsReader, SecretMomentsRead
 from app.estimators.shares import Noisy
 from app.estimators.weighing import Target, weigh_public
 from app.mechanisms.draw import draw
+from app.services.shapes.crowd import ShapeCrowd
+from app.services.shapes.parts import Part, groups_of
+from app.services.shapes.plans import priced, weigh
 from app.services.shapes.priced_plan import OneShape
-from app.services.shapes.shape_crowd import ShapeCrowd
-from app.services.shapes.shape_parts import Part, groups_of
-from app.services.shapes.shape_plans import priced, weigh
-from app.services.shapes.shape_questions import CORRELATION, COVARIANCE, ShapeQuestion
-from app.services.shapes.shape_trees import Grown
+from app.services.shapes.questions import CORRELATION, COVARIANCE, ShapeQuestion
+from app.services.shapes.trees import Grown
 
 
 def of_each(offer: int) -> int:

@@ -28,13 +28,13 @@ from app.estimators.moments import with_second_moment
 from app.estimators.quantile_tree import TreePlan
 from app.estimators.transformed import MOMENTS
 from app.services.shapes.counts import CountPlan, public_count
+from app.services.shapes.crowd import ShapeCrowd
+from app.services.shapes.parts import Part, groups_of, mean_estimator, mean_question
+from app.services.shapes.plans import added_up
 from app.services.shapes.priced_plan import OneShape
 from app.services.shapes.quantiles import tree_measured, tree_of, tree_priced
-from app.services.shapes.shape_crowd import ShapeCrowd
-from app.services.shapes.shape_parts import Part, groups_of, mean_estimator, mean_question
-from app.services.shapes.shape_plans import added_up
-from app.services.shapes.shape_questions import QUARTILES, ShapeQuestion
-from app.services.shapes.shape_trees import Grown, Tree
+from app.services.shapes.questions import QUARTILES, ShapeQuestion
+from app.services.shapes.trees import Grown, Tree
 from app.services.statistics import planned_errors, planning, says_nothing
 from app.services.statistics.crowds import Crowd
 

@@ -24,9 +24,9 @@ from app.estimators.labels_public import whole_plan
 from app.estimators.labels_secret import labels_plan
 from app.estimators.linear import linear_plan, midpoint_plan
 from app.mechanisms.draw import draw
-from app.services.shapes.shape_crowd import ShapeCrowd
-from app.services.shapes.shape_parts import Part, groups_of, mean_estimator, mean_question
-from app.services.shapes.shape_questions import ShapeQuestion
+from app.services.shapes.crowd import ShapeCrowd
+from app.services.shapes.parts import Part, groups_of, mean_estimator, mean_question
+from app.services.shapes.questions import ShapeQuestion
 from app.services.statistics.label_groups import labels_shown
 from app.services.work import checkpoint
 

@@ -23,18 +23,18 @@ from app.estimators.every_level import at_every_level
 from app.estimators.found_range import FoundRange, find, narrowed
 from app.estimators.interface import NotApplicable, Plan
 from app.estimators.shares import SharesPlan
+from app.services.shapes.crowd import ShapeCrowd, by_label
 from app.services.shapes.found_means import AskedMeans, Means
-from app.services.shapes.priced_plan import Answered, PricedPlan, Scans
-from app.services.shapes.shape_crowd import ShapeCrowd, by_label
-from app.services.shapes.shape_parts import groups_of, mean_estimator
-from app.services.shapes.shape_plans import (
+from app.services.shapes.parts import groups_of, mean_estimator
+from app.services.shapes.plans import (
     added_up,
     noisy_counts,
     priced,
     refuse_without_people,
     weigh,
 )
-from app.services.shapes.shape_questions import ExpectedRange, ShapeQuestion
+from app.services.shapes.priced_plan import Answered, PricedPlan, Scans
+from app.services.shapes.questions import ExpectedRange, ShapeQuestion
 from app.services.statistics import planned_errors, planning
 
 WHOLE = FoundRange(low=0, high=GRID_SIZE, outside=0.0)

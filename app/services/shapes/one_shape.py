@@ -7,13 +7,13 @@ from app.core.study import StudyDefinition
 from app.services.shapes.coordinates import CoordinatesPlan
 from app.services.shapes.counts import CountPlan
 from app.services.shapes.covariances import PairPlan
+from app.services.shapes.crowd import ShapeCrowd
 from app.services.shapes.descriptions import Description
+from app.services.shapes.parts import Part
+from app.services.shapes.plans import ShapePlan, refuse_without_people
 from app.services.shapes.priced_plan import OneShape
 from app.services.shapes.quantiles import QuantilePlan
-from app.services.shapes.shape_crowd import ShapeCrowd
-from app.services.shapes.shape_parts import Part
-from app.services.shapes.shape_plans import ShapePlan, refuse_without_people
-from app.services.shapes.shape_questions import (
+from app.services.shapes.questions import (
     COORDINATES,
     CORRELATION,
     COUNT,

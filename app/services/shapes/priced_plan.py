@@ -14,9 +14,9 @@ from app.estimators.every_level import at_every_level
 from app.estimators.found_range import FoundRange
 from app.estimators.interface import Plan
 from app.estimators.shares import Noisy
-from app.services.shapes.shape_crowd import ShapeCrowd
-from app.services.shapes.shape_questions import ShapeQuestion
-from app.services.shapes.shape_trees import Grown, Tree
+from app.services.shapes.crowd import ShapeCrowd
+from app.services.shapes.questions import ShapeQuestion
+from app.services.shapes.trees import Grown, Tree
 from app.services.statistics import says_nothing
 from app.services.statistics.any_made import AnyMade
 
@@ -247,7 +247,7 @@ class OneShape(PricedPlan, Generic[Drawn]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PiecesPlan(OneShape[Noisy]):
-    """A plan of noisy sums that can be kept as pieces, and read together, see `shape_steps`."""
+    """A plan of noisy sums that can be kept as pieces, and read together, see `app.services.shapes.steps`."""
 
     @abstractmethod
     def beside(self, pieces: Sequence[Piece], counts: Mapping[int, Sequence[int]]) -> list[Noisy]:

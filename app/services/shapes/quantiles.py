@@ -11,12 +11,12 @@ from app.core.grid import Grid
 from app.core.noise import as_document
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators.quantile_tree import Beside, TreePlan
+from app.services.shapes.crowd import ShapeCrowd
+from app.services.shapes.parts import Part, groups_of
+from app.services.shapes.plans import priced, weigh
 from app.services.shapes.priced_plan import OneShape
-from app.services.shapes.shape_crowd import ShapeCrowd
-from app.services.shapes.shape_parts import Part, groups_of
-from app.services.shapes.shape_plans import priced, weigh
-from app.services.shapes.shape_questions import ShapeQuestion
-from app.services.shapes.shape_trees import Grown, Tree
+from app.services.shapes.questions import ShapeQuestion
+from app.services.shapes.trees import Grown, Tree
 from app.services.statistics import says_nothing
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from app.core.errors import ServiceError
-from app.services.shapes.shape_planned import priced
-from app.services.shapes.shape_request import PlannedShape, ShapeRequest, ShapeSituation
-from app.services.shapes.shape_sums import Scanning
+from app.services.shapes.planned import priced
+from app.services.shapes.request import PlannedShape, ShapeRequest, ShapeSituation
+from app.services.shapes.sums import Scanning
 from app.services.statistics.answering import Answering
 from app.services.statistics.drafting import PlannedEstimator
 from app.services.statistics.drafts import Said

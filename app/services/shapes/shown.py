@@ -6,7 +6,7 @@ from typing import Any
 
 from app.core.study import StudyDefinition
 from app.estimators import confidence
-from app.services.shapes.shape_questions import DISTRIBUTION, FOUND_RANGE, of_shape
+from app.services.shapes.questions import DISTRIBUTION, FOUND_RANGE, of_shape
 from app.services.statistics.questions import REGRESSION
 from app.services.statistics.reading import Reading
 from app.services.statistics.readings import of_coordinates, read_off

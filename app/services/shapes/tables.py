@@ -14,9 +14,9 @@ from itertools import product
 from app.estimators.bin_shares import BinShares
 from app.estimators.independence import p_value
 from app.estimators.shares import Noisy, SharesPlan
-from app.services.shapes.shape_crowd import ShapeCrowd
-from app.services.shapes.shape_plans import ShapePlan
-from app.services.shapes.shape_questions import ShapeQuestion
+from app.services.shapes.crowd import ShapeCrowd
+from app.services.shapes.plans import ShapePlan
+from app.services.shapes.questions import ShapeQuestion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

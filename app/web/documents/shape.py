@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from app.core.session import SessionProtocol
-from app.services.shapes.shape_questions import (
+from app.services.shapes.questions import (
     COORDINATES,
     CORRELATION,
     COUNT,

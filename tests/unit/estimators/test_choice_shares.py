@@ -16,8 +16,9 @@ from app.core.noise import DiscreteLaplace
 from app.core.study import Relation, Trust
 from app.estimators.choice_reports import report_noise
 from app.estimators.interface import NoContributions
-from app.services.shapes import shape_kinds, shape_plans
-from app.services.shapes.shape_questions import SHARES, resolve
+from app.services.shapes import kinds as shape_kinds
+from app.services.shapes import plans as shape_plans
+from app.services.shapes.questions import SHARES, resolve
 from app.services.statistics.questions import Ask
 from tests.support.choices import cohorts, error, plan_of, shares_of, study_of_choices
 

@@ -13,8 +13,9 @@ from app.core.grid import GRID_SIZE, square
 from app.core.piece import Piece
 from app.core.study import Relation, StudyDefinition
 from app.estimators.interface import Plan
-from app.services.shapes import shape_kinds, shape_questions
-from app.services.shapes.shape_steps import plan_step as plan_shape_step
+from app.services.shapes import kinds as shape_kinds
+from app.services.shapes import questions as shape_questions
+from app.services.shapes.steps import plan_step as plan_shape_step
 from app.services.statistics import planning
 from app.services.statistics.by_label import plan_by
 from app.services.statistics.crowds import Crowd

@@ -17,10 +17,11 @@ from app.core.errors import BudgetExhausted, InternalFault
 from app.core.grid import GRID_SIZE, square
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass, repeated
 from app.core.study import Relation, StudyDefinition, Trust
-from app.services.shapes import coordinates, shape_kinds
+from app.services.shapes import coordinates
+from app.services.shapes import kinds as shape_kinds
 from app.services.shapes.coordinates import CoordinatesPlan
-from app.services.shapes.shape_labels import LabelsPlan
-from app.services.shapes.shape_questions import resolve
+from app.services.shapes.labels import LabelsPlan
+from app.services.shapes.questions import resolve
 from app.services.statistics.questions import Ask
 from dither_research.histories import STUDY
 

@@ -11,10 +11,11 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import Currency, Relation, StudyDefinition
-from app.services.shapes import covariances, shape_kinds
+from app.services.shapes import covariances
+from app.services.shapes import kinds as shape_kinds
 from app.services.shapes.covariances import PairPlan
-from app.services.shapes.shape_labels import LabelsPlan
-from app.services.shapes.shape_questions import CORRELATION, COVARIANCE, resolve
+from app.services.shapes.labels import LabelsPlan
+from app.services.shapes.questions import CORRELATION, COVARIANCE, resolve
 from app.services.statistics.questions import PAIR, Ask
 from dither_research.label_audit import BY_REGION
 from tests.unit.services.test_covariances import (

@@ -18,10 +18,11 @@ from app.core.errors import BudgetExhausted, InternalFault
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian
 from app.core.study import Relation, StudyDefinition, Trust
-from app.services.shapes import covariances, shape_kinds
+from app.services.shapes import covariances
+from app.services.shapes import kinds as shape_kinds
 from app.services.shapes.covariances import PairPlan
-from app.services.shapes.shape_labels import LabelsPlan
-from app.services.shapes.shape_questions import COVARIANCE, resolve
+from app.services.shapes.labels import LabelsPlan
+from app.services.shapes.questions import COVARIANCE, resolve
 from app.services.statistics.questions import PAIR, Ask
 from tests.unit.services.test_covariances import (
     GAUSSIAN,

@@ -14,9 +14,10 @@ from app.core.errors import BudgetExhausted
 from app.core.grid import GRID_SIZE
 from app.core.measures import Measures
 from app.core.study import Currency, Relation, StudyDefinition, Trust
-from app.services.shapes import covariances, shape_kinds
+from app.services.shapes import covariances
+from app.services.shapes import kinds as shape_kinds
 from app.services.shapes.covariances import PairPlan
-from app.services.shapes.shape_questions import COVARIANCE, resolve
+from app.services.shapes.questions import COVARIANCE, resolve
 from app.services.statistics.questions import PAIR, Ask
 from dither_research.histories import STUDY
 

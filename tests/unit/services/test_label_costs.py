@@ -12,8 +12,9 @@ from app.core.epsilon import MICRO
 from app.core.study import Trust
 from app.estimators.combination import combination_plan
 from app.estimators.interface import NotApplicable, Plan
-from app.services.shapes import shape_kinds, shape_questions
-from app.services.shapes.shape_steps import plan_step
+from app.services.shapes import kinds as shape_kinds
+from app.services.shapes import questions as shape_questions
+from app.services.shapes.steps import plan_step
 from app.services.statistics import steps
 from app.services.statistics.by_label import plan_by
 from app.services.statistics.crowds import Crowd

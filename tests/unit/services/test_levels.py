@@ -18,8 +18,8 @@ from app.core.errors import InvalidRequest
 from app.core.grid import GRID_SIZE
 from app.core.study import Relation, Study, StudyDefinition, StudyState, Trust
 from app.estimators.deviations import uneven_at_most
-from app.services.shapes import shape_questions
-from app.services.shapes.shape_request import ShapeRequest
+from app.services.shapes import questions as shape_questions
+from app.services.shapes.request import ShapeRequest
 from app.services.statistics import planning
 from app.services.statistics.any_request import AnyRequest
 from app.services.statistics.crowds import Crowd

@@ -15,8 +15,8 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.piece import Piece
 from app.core.study import StudyDefinition, Trust
-from app.services.shapes.shape_plans import ShapePlan
-from app.services.shapes.shape_questions import SHARES
+from app.services.shapes.plans import ShapePlan
+from app.services.shapes.questions import SHARES
 from app.services.statistics.questions import Ask
 from tests.support.choices import study_of_choices
 from tests.support.shape_chains import ShapeChain

@@ -24,8 +24,8 @@ from app.core.grid import square as square_of
 from app.core.piece import LastStep, Piece
 from app.mechanisms.refined_gaussian import part_sigma
 from app.mechanisms.refined_laplace import _weights
-from app.services.shapes.shape_questions import resolve
-from app.services.shapes.shape_steps import ShapeStep, plan_step
+from app.services.shapes.questions import resolve
+from app.services.shapes.steps import ShapeStep, plan_step
 from app.services.statistics.piece_noise import LaplaceBins, step_scale
 from app.services.statistics.questions import Ask
 from dither_research.histories import GAUSSIAN_STUDY, STUDY, History, cohort_of

@@ -7,8 +7,8 @@ from app.core.cohort import Group
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators import registry
 from app.estimators.interface import Estimator, Question
-from app.services.shapes.shape_crowd import ShapeCrowd
-from app.services.shapes.shape_questions import ShapeQuestion
+from app.services.shapes.crowd import ShapeCrowd
+from app.services.shapes.questions import ShapeQuestion
 
 Part = Callable[[int], int]
 """What a part of the release may take of an offer [both in the study's currency]."""

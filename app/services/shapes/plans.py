@@ -21,11 +21,11 @@ from app.estimators.quantile_tree import Beside
 from app.estimators.shares import Noisy, SharesPlan
 from app.estimators.weighing import Weighing, weigh_public, weigh_secret
 from app.mechanisms.draw import draw
+from app.services.shapes.crowd import ShapeCrowd
+from app.services.shapes.parts import Part, groups_of
 from app.services.shapes.priced_plan import PiecesPlan
-from app.services.shapes.shape_crowd import ShapeCrowd
-from app.services.shapes.shape_parts import Part, groups_of
-from app.services.shapes.shape_questions import DESCRIBE, QUARTILES, ShapeQuestion
-from app.services.shapes.shape_trees import Grown
+from app.services.shapes.questions import DESCRIBE, QUARTILES, ShapeQuestion
+from app.services.shapes.trees import Grown
 
 SUMMARIES = {
     "histogram": "Noisy counts by bin with weights min(epsilon, tau); the distribution function is read off.",

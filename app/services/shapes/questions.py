@@ -17,7 +17,7 @@ from app.core.study import assumption as of_mean
 from app.estimators.found_range import FoundRange, ladder
 from app.estimators.registry import AUTO
 from app.estimators.second_moments import NUMBERS
-from app.services.shapes.shape_parameters import (
+from app.services.shapes.parameters import (
     DEFAULT_PART,
     PART,
     read_bins,

@@ -3,7 +3,7 @@
 They keep pieces as steps of means do, see `app.services.statistics.steps`, by the same rules: who pays what,
 who joins a new piece, which one is closed. A piece has one noisy count a bin, or two noisy sums a coordinate,
 each refined independently, at the price of `app.services.statistics.piece_noise`. Weights of a piece are
-planned for each person's whole epsilon (`app.services.shapes.shape_plans.weigh`,
+planned for each person's whole epsilon (`app.services.shapes.plans.weigh`,
 `app.services.shapes.coordinates.weigh`), those of newcomers as if they were asked alone. What counts say
 together is read by `app.estimators.piece_shares`, what sums say by `app.estimators.combination`, beside
 public people and reports, which are read anew.
@@ -33,12 +33,12 @@ from app.estimators.every_level import at_every_level
 from app.estimators.interface import Linear, NotApplicable
 from app.estimators.piece_shares import combined_shares
 from app.estimators.shares import Noisy
-from app.services.shapes import coordinates, shape_plans
+from app.services.shapes import coordinates, plans
+from app.services.shapes.crowd import ShapeCrowd
+from app.services.shapes.labels import Label
+from app.services.shapes.plans import ShapePlan
 from app.services.shapes.priced_plan import Answered, PiecesPlan, Scans
-from app.services.shapes.shape_crowd import ShapeCrowd
-from app.services.shapes.shape_labels import Label
-from app.services.shapes.shape_plans import ShapePlan
-from app.services.shapes.shape_questions import COORDINATES, COUNTED, ShapeQuestion
+from app.services.shapes.questions import COORDINATES, COUNTED, ShapeQuestion
 from app.services.shapes.tables import TablePlan
 from app.services.statistics.label_pieces import labels_of, members_of
 from app.services.statistics.piece_ledger import PieceLedger, PieceStep, check_gain, next_number
@@ -260,7 +260,7 @@ class _Planner:
             cohorts, self.whole, taking_part=self.ledger.taking_part if taking_part is None else taking_part
         )
         if self.question.estimator != COORDINATES:
-            weights = shape_plans.weigh(self.study, asked, crowd.groups, crowd.people).weights
+            weights = plans.weigh(self.study, asked, crowd.groups, crowd.people).weights
             return _People(crowd=crowd, weights=weights, linear=None)
         weighed = coordinates.weigh(self.study, asked, crowd, self.noise, first=self.question.share)
         return None if weighed is None else _People(crowd=crowd, weights=weighed[0], linear=weighed[1])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from app.estimators.quantile_tree import TreePlan
 from app.estimators.tree_levels import Drawn
 from app.mechanisms.draw import draw
-from app.services.shapes.shape_crowd import ShapeCrowd
+from app.services.shapes.crowd import ShapeCrowd
 from app.services.work import checkpoint
 
 Grown = Sequence[Drawn]

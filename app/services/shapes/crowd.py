@@ -7,7 +7,7 @@ from app.core.cohort import Cohort, Cohorts, Group, Groups
 from app.core.errors import BudgetExhausted
 from app.core.release import Used
 from app.core.study import StudyDefinition, Trust
-from app.services.shapes.shape_questions import ShapeQuestion
+from app.services.shapes.questions import ShapeQuestion
 from app.services.statistics.drafts import NOT_REPORTED
 from app.services.statistics.label_pieces import members_of
 from app.services.statistics.questions import among
@@ -28,7 +28,7 @@ class ShapeCrowd:
     Attributes:
         groups: What plans see; without sums of reports.
         members: For each group its cohorts.
-        dry: Central people who cannot pay, where groups do not say it: see `app.services.shapes.shape_steps`.
+        dry: Central people who cannot pay, where groups do not say it: see `app.services.shapes.steps`.
         small: Places of groups that could take part, and do not: their label is too small for an answer.
         searched: What finished searches say; the people who answered them are the last group then.
     """

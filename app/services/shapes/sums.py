@@ -8,10 +8,9 @@ from app.core.release import Used
 from app.estimators.found_range import FoundRange
 from app.services import work
 from app.services.observer import Observer
-from app.services.shapes import shape_trees
-from app.services.shapes.shape_questions import COORDINATES, COVARIANCE
-from app.services.shapes.shape_request import ShapeRequest
-from app.services.shapes.shape_trees import Cells, Grown, Tree
+from app.services.shapes.questions import COORDINATES, COVARIANCE
+from app.services.shapes.request import ShapeRequest
+from app.services.shapes.trees import Cells, Grown, Tree, grow, next_cells
 from app.store import bins
 from app.store.database import Run
 from app.store.releases import CohortsChanged
@@ -60,9 +59,9 @@ class Scanning:
         grown: Sequence[Grown] = [()] * len(trees)
         for _ in range(max((tree.plan.levels for tree in trees), default=0)):
             with self.observer.step("plan"):
-                cells = await work.run(shape_trees.next_cells, trees, grown)
+                cells = await work.run(next_cells, trees, grown)
             counts = await self._counted(trees, cells)
-            grown = await self.draw(shape_trees.grow, trees, grown, cells, counts)
+            grown = await self.draw(grow, trees, grown, cells, counts)
         return grown
 
     async def draw(self, made: Callable[..., T], *args: object) -> T:

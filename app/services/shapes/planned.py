@@ -6,10 +6,10 @@ from typing import Any
 from app.core.cohort import Cohort
 from app.core.errors import BudgetExhausted, SaysNothing, ServiceError
 from app.estimators.interface import NotApplicable
-from app.services.shapes import shape_kinds
-from app.services.shapes.shape_plans import SUMMARIES
-from app.services.shapes.shape_questions import BY_BINS
-from app.services.shapes.shape_request import PlannedShape, ShapeRequest, ShapeSituation
+from app.services.shapes import kinds
+from app.services.shapes.plans import SUMMARIES
+from app.services.shapes.questions import BY_BINS
+from app.services.shapes.request import PlannedShape, ShapeRequest, ShapeSituation
 from app.services.statistics.answers_left import Priced, count_left, priced_members, steps_left
 from app.services.statistics.drafting import PlannedEstimator
 from app.services.statistics.reading import Reading
@@ -41,7 +41,7 @@ def _left(request: ShapeRequest, now: ShapeSituation) -> int | None:
     """How many more answers to this question there are, see `app.services.statistics.answers_left`."""
 
     def planned(rows: Sequence[Cohort], best: float | None) -> tuple[float, Priced]:
-        made = shape_kinds.make(request.study.definition, request.question, rows, now.searched)
+        made = kinds.make(request.study.definition, request.question, rows, now.searched)
         request.check(*request.compared(made), best)
         return made.interval_width, priced_members(made.crowd.groups, made.crowd.members, made.costs)
 

@@ -5,12 +5,12 @@ from typing import Any
 
 from app.core.cohort import Cohort
 from app.core.study import StudyDefinition
+from app.services.shapes.crowd import ShapeCrowd
 from app.services.shapes.found_plans import FoundPlan
+from app.services.shapes.labels import LabelsPlan
 from app.services.shapes.one_shape import of_crowd
 from app.services.shapes.priced_plan import OneShape
-from app.services.shapes.shape_crowd import ShapeCrowd
-from app.services.shapes.shape_labels import LabelsPlan
-from app.services.shapes.shape_questions import FOUND_RANGE, ShapeQuestion
+from app.services.shapes.questions import FOUND_RANGE, ShapeQuestion
 from app.sessions.searched import Searched
 
 AnyPlan = OneShape[Any] | FoundPlan

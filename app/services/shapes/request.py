@@ -12,9 +12,9 @@ from app.core.session import SessionProtocol
 from app.core.study import StudyDefinition
 from app.estimators import confidence
 from app.estimators.interface import Accuracy, NotApplicable
-from app.services.shapes import shape_kinds
-from app.services.shapes.shape_kinds import AnyPlan
-from app.services.shapes.shape_questions import (
+from app.services.shapes import kinds
+from app.services.shapes.kinds import AnyPlan
+from app.services.shapes.questions import (
     COORDINATES,
     COUNTED,
     DESCRIBE,
@@ -23,7 +23,7 @@ from app.services.shapes.shape_questions import (
     ShapeQuestion,
     resolve,
 )
-from app.services.shapes.shape_steps import ShapeStep, plan_step
+from app.services.shapes.steps import ShapeStep, plan_step
 from app.services.statistics import measured
 from app.services.statistics.any_request import AnyRequest, AnySituation
 from app.services.statistics.asked_accuracy import Readable
@@ -53,7 +53,7 @@ class ShapeRequest(AnyRequest):
 
     @property
     def sharpens(self) -> bool:
-        """Whether it is of the kind whose answers can sharpen each other, see `shape_steps`."""
+        """Whether it is of the kind whose answers can sharpen each other, see `app.services.shapes.steps`."""
         return self.compares and self.question.estimator in (*COUNTED, COORDINATES)
 
     async def towards(self, connection: Connection) -> Self:
@@ -83,7 +83,7 @@ class ShapeRequest(AnyRequest):
         if found is None or not self.is_public:
             return found
         rows = await self.profile(connection)
-        made = await run(shape_kinds.make, self.study.definition, self.question, rows)
+        made = await run(kinds.make, self.study.definition, self.question, rows)
         return found if made.drawn_of_nothing().items() <= json.loads(found.body).items() else None
 
     @property
@@ -191,7 +191,7 @@ class ShapeSituation(AnySituation[ShapeRequest]):
         study, question, step = request.study.definition, request.question, None
         if request.by_steps:
             step = plan_step(study, question, self.cohorts, self.pieces, self.before)
-        return step or shape_kinds.make(study, question, self.cohorts, self.searched)
+        return step or kinds.make(study, question, self.cohorts, self.searched)
 
 
 def _expected(study: StudyDefinition, last: StoredRelease) -> ExpectedRange:

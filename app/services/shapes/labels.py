@@ -38,12 +38,12 @@ from app.core.cohort import Cohort
 from app.core.errors import BudgetExhausted
 from app.core.study import Relation, StudyDefinition
 from app.estimators.interface import NotApplicable
+from app.services.shapes.crowd import ShapeCrowd, by_label
 from app.services.shapes.one_shape import of_crowd
+from app.services.shapes.plans import added_up, refuse_without_people
 from app.services.shapes.priced_plan import OneShape
-from app.services.shapes.shape_crowd import ShapeCrowd, by_label
-from app.services.shapes.shape_plans import added_up, refuse_without_people
-from app.services.shapes.shape_questions import ShapeQuestion
-from app.services.shapes.shape_trees import Grown, Tree
+from app.services.shapes.questions import ShapeQuestion
+from app.services.shapes.trees import Grown, Tree
 from app.services.work import checkpoint
 
 
