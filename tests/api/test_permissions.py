@@ -58,7 +58,7 @@ ROUTES: Mapping[tuple[str, str], Row] = {
     ("POST", "/v1/studies/{study}/contributions/batch"): ({"contribute"}, {"json": [VALUE]}),
     ("GET", "/v1/studies/{study}/plan"): ({"analyse"}, {}),
     ("GET", "/v1/studies/{study}/statistics/{statistic}"): ({"analyse"}, {}),
-    ("POST", "/v1/studies/{study}/plan"): {"questions": [{"statistic": "mean"}]},
+    ("POST", "/v1/studies/{study}/plan"): ({"analyse"}, {"json": {"questions": [{}]}}),
     ("POST", "/v1/studies/{study}/releases"): ({"analyse"}, {"json": {}}),
     ("GET", "/v1/studies/{study}/releases"): ({"analyse", "admin"}, {}),
     ("GET", "/v1/releases/{release}"): ({"analyse", "admin"}, {}),
