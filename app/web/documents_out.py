@@ -134,7 +134,7 @@ async def plans(services: Services, study: Study, asks: Sequence[tuple[Ask, bool
         try:
             planned.append(await _planned(services, study, ask, fresh=fresh))
         except InvalidRequest as refusal:
-            raise refusal.within(f"questions[{place}]") from None
+            raise refusal.within(f"questions.{place}") from None
     return PlansOut.of(planned, study)
 
 

@@ -30,7 +30,8 @@ _SCHEMAS: Mapping[Kind, Mapping[str, Any]] = {
     Kind.PART: {"type": "number", "minimum": 0, "maximum": 1},
     Kind.SIZE: {"type": "number", "minimum": 1, "maximum": 1e12},
     Kind.HALF_WIDTH: {"type": "number", "exclusiveMinimum": 0},
-    Kind.LEVEL: {"type": "number", "enum": [*LEVELS], "default": LEVEL},
+    # An enum of numbers is no schema that generators of clients know.
+    Kind.LEVEL: {"type": "number", "minimum": min(LEVELS), "maximum": max(LEVELS), "default": LEVEL},
 }
 _PARSERS: Mapping[Kind, Callable[[str], Any]] = {
     Kind.EPSILON: parse_epsilon,
@@ -198,13 +199,13 @@ def read_plans(document: Mapping[str, object]) -> list[tuple[Ask, bool]]:
 
 def _read_one(question: object, place: int) -> tuple[Ask, bool]:
     if not isinstance(question, dict):
-        raise InvalidRequest.field(f"questions[{place}]", "must be an object")
+        raise InvalidRequest.field(f"questions.{place}", "must be an object")
     fields = dict(question)
     try:
         fresh = take_flag(fields, "fresh")
         return read_question(fields, beside=("fresh",)), fresh
     except InvalidRequest as refusal:
-        raise refusal.within(f"questions[{place}]") from None
+        raise refusal.within(f"questions.{place}") from None
 
 
 def read_question(

@@ -66,12 +66,12 @@ async def test_what_stands_is_not_paid_again_and_no_one_pays_more_than_they_offe
 async def test_a_fault_is_named_with_its_place(service: Service) -> None:
     await service.study(slug="minutes", lower=0, upper=120)
     for question, field in (
-        ({"statistic": "mode"}, "questions[1].statistic"),
-        ({"share": 2}, "questions[1].share"),
-        ({"by": "region"}, "questions[1].by"),
-        ({"allow_worse": True}, "questions[1].allow_worse"),
-        ({"fresh": "yes"}, "questions[1].fresh"),
-        (7, "questions[1]"),
+        ({"statistic": "mode"}, "questions.1.statistic"),
+        ({"share": 2}, "questions.1.share"),
+        ({"by": "region"}, "questions.1.by"),
+        ({"allow_worse": True}, "questions.1.allow_worse"),
+        ({"fresh": "yes"}, "questions.1.fresh"),
+        (7, "questions.1"),
     ):
         refused = await plans(service, {}, question, status=422)  # type: ignore[arg-type]
         assert [error["field"] for error in refused["errors"]] == [field]

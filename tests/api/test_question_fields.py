@@ -37,6 +37,7 @@ SAID = {
     "measures": "income,age",
     "on": "age",
     "range_part": "0.2",
+    "level": "0.9",
 }
 """A proper value of every field."""
 

@@ -35,7 +35,10 @@ StatisticPath = Annotated[
 LevelQuery = Annotated[
     float,
     BeforeValidator(lambda given: parse_level(str(given))),
-    Query(description=FIELDS["level"].description, json_schema_extra={"enum": [*LEVELS]}),
+    Query(
+        description=FIELDS["level"].description,
+        json_schema_extra={"minimum": min(LEVELS), "maximum": max(LEVELS)},
+    ),
 ]
 
 IdPath = Annotated[str, Path(json_schema_extra={"format": "uuid"})]
