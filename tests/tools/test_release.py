@@ -260,7 +260,7 @@ def test_a_release_is_built_and_checked(tmp_path: Path) -> None:
     assert names == {
         *wheels,
         *(f"dither-{ours}{end}" for end in (".tgz", ".cdx.json", "-image.tar.gz")),
-        f"dither_{version}.tar.gz",
+        f"dither_{ours}.tar.gz",
     }
     assert {"Dockerfile", "app/main.py"} <= set(
         release.packed(tmp_path / "dist" / f"dither-{ours}-image.tar.gz")
