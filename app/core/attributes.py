@@ -144,6 +144,16 @@ class Attributes:
         return frozenset(found)
 
 
+def conditions_of(where: Mapping[str, str]) -> str:
+    """Labels as conditions that people read: `region:north, age:-29`."""
+    return ", ".join(f"{name}:{label}" for name, label in where.items())
+
+
+def listed(by: str) -> str:
+    """Attributes as people read them: `region, age`."""
+    return by.replace(",", ", ")
+
+
 def label_of(where: Mapping[str, str], by: str) -> str:
     """What a group is called: its labels of the attributes that the question is by; none has a comma.
 

@@ -61,7 +61,7 @@ class InvalidRequest(ServiceError):
         return cls(f"{what}not admissible: {', '.join(names)}", fields=fields)
 
     def within(self, name: str) -> "InvalidRequest":
-        """The same error of what is in a field of this name."""
+        """The error with its fields inside the field of this name."""
         return self.naming([FieldError(f"{name}.{one.field}", one.reason) for one in self.fields])
 
 

@@ -6,7 +6,7 @@ from functools import partial
 
 from markupsafe import Markup
 
-from app.core.attributes import label_of
+from app.core.attributes import label_of, listed
 from app.core.numbers import headline
 from app.dashboard.canvas import FULL, HALF, Axis, Size, bar, draw_both, ends, estimate, reach
 from app.dashboard.scales import Linear, Named, Scale
@@ -69,7 +69,7 @@ def labels(release: ReleaseOut | OfOneNumber) -> Markup:
         f"The {release.statistic} for each label, with 95 % intervals for these people",
         points,
         line,
-        x=(release.by or "").replace(",", ", "),
+        x=listed(release.by or ""),
         y=release.statistic,
         size=FULL,
     )
@@ -153,7 +153,7 @@ def described(release: DescriptionOut) -> Markup:
 
     return draw_both(
         "Quartiles and mean, with 95 % intervals one by one",
-        Axis((release.by or "").replace(",", ", "), partial(Named, [name for name, _ in named])),
+        Axis(listed(release.by or ""), partial(Named, [name for name, _ in named])),
         Axis("value", partial(Linear, *shown)),
         marks,
         FULL if release.groups else HALF,

@@ -13,7 +13,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
-from app.core.attributes import label_of
+from app.core.attributes import label_of, listed
 from app.core.errors import ServiceError, Unavailable
 from app.core.numbers import headline, margin
 from app.core.principal import Role
@@ -246,7 +246,7 @@ TEMPLATES.filters |= {
         value, interval.lower, interval.upper, statistic
     ),
     "label_of": label_of,
-    "each": lambda by: by.replace(",", ", "),
+    "each": listed,
     "margin": margin,
     "because": because,
     "reasons": reasons,

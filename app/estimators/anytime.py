@@ -111,7 +111,7 @@ class Steps:
             noises: What the scale or the standard deviation of each sum comes to in it now; 0 of one that it
                 does not read [any unit].
         """
-        risk, bound = (confidence.risk()) * _OF_NOISE, gaussian_deviations if self.normal else laplace_scales
+        risk, bound = confidence.risk() * _OF_NOISE, gaussian_deviations if self.normal else laplace_scales
         return math.fsum(
             noise * bound(first, _shared(risk, place))
             for noise, first, place in zip(noises, self.firsts, self.places, strict=True)
@@ -121,7 +121,7 @@ class Steps:
     @property
     def risk(self) -> float:
         """That what is not drawn again is off by more at this step."""
-        return _shared((confidence.risk()) * (1 - _OF_NOISE), self.step)
+        return _shared(confidence.risk() * (1 - _OF_NOISE), self.step)
 
 
 def _shared(risk: float, place: int) -> float:

@@ -98,7 +98,7 @@ def _once(shares: Sequence[float], rows: int, people: float, scales: Sequence[fl
 def _p_value(
     shares: Floats, people: float, scales: Sequence[float], *, gaussian: bool, on_plane: bool, bias: float
 ) -> float:
-    """The same of shares, shape (I, J), and of the noises in each of them.
+    """The p-value of noisy shares, shape (I, J).
 
     Args:
         shares: Noisy, summing to 1.

@@ -294,6 +294,10 @@ class Database:
         if record.info.setdefault("opened", time.monotonic()) < self._lost:
             raise DisconnectionError
 
+    def _is_shared(self) -> bool:
+        """Whether a request has met another session a short time ago."""
+        return time.monotonic() - self._shared < SHARED_SECONDS
+
     async def ping(self) -> Condition:
         """How the database is.
 
@@ -304,8 +308,8 @@ class Database:
         try:
             condition = await self._alone("ping", look_at)
         except (Unavailable, SQLAlchemyError) as error:
-            raise Unavailable("the database does not answer") from error
-        if condition.shared or time.monotonic() - self._shared < SHARED_SECONDS:
+            raise Unavailable(POOLED if self._is_shared() else "the database does not answer") from error
+        if condition.shared or self._is_shared():
             raise Unavailable(POOLED)
         if condition.read_only:
             self._lost = time.monotonic()

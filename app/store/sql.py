@@ -118,6 +118,7 @@ def _written(value: object) -> object:
         case Enum():
             return value.value
         case frozenset():
+            # Names of one enumeration: their values compare.
             return sorted(map(_written, value))  # type: ignore[type-var]
         case Attributes() | Measures():
             return value.texts

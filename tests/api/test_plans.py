@@ -73,6 +73,7 @@ async def test_a_fault_is_named_with_its_place(service: Service) -> None:
         ({"fresh": "yes"}, "questions.1.fresh"),
         (7, "questions.1"),
     ):
+        # The last one is no question at all.
         refused = await plans(service, {}, question, status=422)  # type: ignore[arg-type]
         assert [error["field"] for error in refused["errors"]] == [field]
     assert (await plans(service, status=422))["errors"][0]["field"] == "questions"

@@ -38,11 +38,12 @@ def ends(interval: Interval, level: float) -> tuple[float, float]:
     """Of an interval that was read at every level."""
     if level == confidence.LEVEL:
         return interval.lower, interval.upper
+    # What `at_every_level` made has the others too.
     return interval.others[confidence.OTHERS.index(level)]  # type: ignore[attr-defined]
 
 
 def holds(hits: int, runs: int, level: float) -> bool:
-    """Whether so many of the intervals may hold that hold so often."""
+    """Whether this number of hits is likely where an interval holds at its level."""
     return bool(scipy.stats.binom.cdf(hits, runs, level) >= ALPHA)
 
 
@@ -206,6 +207,7 @@ def test_cells_of_a_quantile_have_the_level_that_is_asked_for() -> None:
             starts = plan.starts(drawn)
             edges = np.searchsorted(values, [0, *starts, GRID_SIZE + 1])
             cells = len(starts) + 1
+            # The noise of whole numbers is Laplace here: it has scales.
             scale = plan.noise_of(level, cells).scales[0]  # type: ignore[union-attr]
             noise = np.round(rng.laplace(0, scale, plan.sums(cells))).astype(np.int64)
             counts = [weight * int(number) for number in np.diff(edges)]

@@ -12,7 +12,7 @@ from typing import Any
 
 from app.accounting.measurement import Measurement, Workload, recorded
 from app.accounting.shape_prices import bins_cost
-from app.core.attributes import label_of
+from app.core.attributes import conditions_of, label_of
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
@@ -94,8 +94,9 @@ class FoundPlan(PricedPlan):
         for number in small:
             where = labels[number][0].where
             if label_of(where, question.by) in question.needs:
-                told = ", ".join(f"{name}:{label}" for name, label in where.items())
-                raise NotApplicable(f"Not enough people with {told} can take part: there is nothing to read.")
+                raise NotApplicable(
+                    f"Not enough people with {conditions_of(where)} can take part: there is nothing to read."
+                )
         crowd = ShapeCrowd.joined([one for _, one in labels], small)
         # 2. The first part, of the same people.
         weighing = weigh(study, question, groups_of(crowd, first), crowd.people, first)

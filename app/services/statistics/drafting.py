@@ -155,6 +155,26 @@ class Planned:
         return next((one for one in self.estimators if one.chosen and one.answers_left != 0), None)
 
 
+def charges_of(planned: Sequence[Planned], study: StudyDefinition) -> tuple[list[int], int]:
+    """What each answer charges a person at most, and all of them together [the study's currency].
+
+    Charges add up, and no one is charged more by an answer than its largest charge: so the sum of these
+    bounds what any person is charged. What is paid once counts once, by its largest charge.
+    """
+    paid: dict[bytes, int] = {}
+    amounts, apart = [], 0
+    for one in planned:
+        chosen, amount = one.chosen, 0
+        if chosen is not None:
+            amount = chosen.epsilon_max if study.noise is Currency.LAPLACE else chosen.mu2_max or 0
+        amounts.append(amount)
+        if one.paid_as:
+            paid[one.paid_as] = max(paid.get(one.paid_as, 0), amount)
+        else:
+            apart += amount
+    return amounts, min(apart + sum(paid.values()), study.amount(study.epsilon_max))
+
+
 def price(
     study: StudyDefinition,
     resolved: Resolved,

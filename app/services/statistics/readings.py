@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from app.core.attributes import label_of
+from app.core.attributes import conditions_of, label_of
 from app.core.study import Relation, StudyDefinition
 from app.estimators import confidence
 from app.estimators.interface import Coverage, Interval, NotApplicable
@@ -170,8 +170,9 @@ def _held_with(group: Document, labels: int) -> Document:
 
 
 def _not_with_others(group: Document) -> NotApplicable:
-    label = ", ".join(f"{name}:{label}" for name, label in group["where"].items())
-    return NotApplicable(f"This release has no answer for {label} that can be read with others.")
+    return NotApplicable(
+        f"This release has no answer for {conditions_of(group['where'])} that can be read with others."
+    )
 
 
 def _ends(document: Document, study: StudyDefinition) -> tuple[float, float]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from app.core.attributes import label_of
+from app.core.attributes import conditions_of, label_of
 from app.core.cohort import Cohort
 from app.core.errors import InvalidRequest
 from app.core.release import Facts, StoredRelease
@@ -124,8 +124,9 @@ class ReleaseRequest(AnyRequest):
         """
         for part in made.parts:
             if part.plan is None and label_of(part.where, self.question.by) in self.question.needs:
-                told = ", ".join(f"{name}:{label}" for name, label in part.where.items())
-                raise NotApplicable(f"No person with {told} can take part: there is nothing to read.")
+                raise NotApplicable(
+                    f"No person with {conditions_of(part.where)} can take part: there is nothing to read."
+                )
 
     def left_out_of(self, facts: Facts) -> int:
         """All but those who did not report the measure."""

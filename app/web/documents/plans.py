@@ -6,7 +6,7 @@ from typing import Self
 from pydantic import Field
 
 from app.core.study import Currency, Study
-from app.services.statistics.drafting import Planned
+from app.services.statistics.drafting import Planned, charges_of
 from app.web.documents.plan import PlanOut
 from app.web.documents.types import EpsilonOut, Mu2Out, WireOut
 
@@ -33,32 +33,13 @@ class PlansOut(WireOut):
 
     @classmethod
     def of(cls, planned: Sequence[tuple[Planned, PlanOut]], study: Study) -> Self:
-        """Plans with what they charge.
-
-        Charges add up, and no one is charged more by an answer than its largest charge: so the sum of these
-        bounds what any person is charged.
-        """
-        definition = study.definition
-        paid: dict[bytes, int] = {}
-        apart = 0
-        questions = []
-        for one, shown in planned:
-            amount = _amount(one, definition.noise)
-            if one.paid_as:
-                paid[one.paid_as] = max(paid.get(one.paid_as, 0), amount)
-            else:
-                apart += amount
-            questions.append({**dict(shown), **_price(study, amount)})
-        together = min(apart + sum(paid.values()), definition.amount(definition.epsilon_max))
+        """Plans with what they charge."""
+        amounts, together = charges_of([one for one, _ in planned], study.definition)
+        questions = [
+            {**dict(shown), **_price(study, amount)}
+            for (_, shown), amount in zip(planned, amounts, strict=True)
+        ]
         return cls.model_validate({"questions": questions, **_price(study, together)})
-
-
-def _amount(planned: Planned, noise: Currency) -> int:
-    """What it charges at most [the study's currency]."""
-    chosen = planned.chosen
-    if chosen is None:
-        return 0
-    return chosen.epsilon_max if noise is Currency.LAPLACE else chosen.mu2_max or 0
 
 
 def _price(study: Study, amount: int) -> dict[str, object]:

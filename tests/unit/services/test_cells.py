@@ -132,7 +132,7 @@ def test_shapes_by_cells_cost_what_they_cost_by_the_labels_of_one_attribute(
 
 @pytest.mark.parametrize("delta", [0, 1_000_000])
 def test_secret_cells_are_those_that_are_declared_at_one_price(delta: int):
-    """Whoever is there: as many noisy sums, of one scale, and what a person pays is the price of one mean."""
+    """Number and scale of the noisy sums do not depend on the people; a person pays the price of one mean."""
     study = replace(SECRET, delta=delta, epsilon_min=MICRO, epsilon_max=MICRO)
 
     def planned(cohorts: list[Cohort], by: str) -> tuple[Plan, Crowd]:
