@@ -111,6 +111,12 @@ class Measures:
         before = list(self.named).index(name)
         return sum(one.dimension for one in list(self.named.values())[:before])
 
+    def single(self, *, choices: bool) -> list[str]:
+        """Those that are choices, or that are numbers and no vectors."""
+        return [
+            name for name, one in self.named.items() if bool(one.choices) is choices and one.dimension == 1
+        ]
+
     @property
     def dimension(self) -> int:
         """Coordinates of all of them together."""

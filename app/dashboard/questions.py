@@ -78,12 +78,7 @@ def _of_numbers(study: StudyDefinition) -> bool:
 
 def pairs(study: StudyDefinition, *, choices: bool = False) -> Sequence[str]:
     """Two numbers each, or two choices, that go together."""
-    names = [
-        name
-        for name, one in study.measures.named.items()
-        if bool(one.choices) is choices and one.dimension == 1
-    ]
-    return [",".join(pair) for pair in combinations(names, 2)]
+    return [",".join(pair) for pair in combinations(study.measures.single(choices=choices), 2)]
 
 
 def _of_vectors(study: StudyDefinition) -> bool:

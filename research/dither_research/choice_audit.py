@@ -21,8 +21,9 @@ from app.core.study import Relation, StudyDefinition, Trust
 from app.mechanisms.entropy import system_bits
 from app.services.shapes import kinds as shape_kinds
 from app.services.shapes import plans as shape_plans
+from app.services.shapes.kinds import resolve
 from app.services.shapes.plans import ShapePlan
-from app.services.shapes.questions import SHARES, TABLE, resolve
+from app.services.shapes.questions import SHARES, TABLE
 from app.services.statistics.questions import PAIR, Ask
 from dither_research.histories import STUDY
 from dither_research.privacy_audit import STEPS, Cells, Subject, cells

@@ -22,6 +22,7 @@ from app.core.grid import GRID_SIZE
 from app.core.study import Relation, StudyDefinition
 from app.estimators.found_range import find
 from app.estimators.interface import Conclusion, Interval, Plan
+from app.services.shapes import kinds as shape_kinds
 from app.services.shapes import questions as shape_questions
 from app.services.shapes.found_plans import FoundPlan
 from app.services.shapes.labels import LabelsPlan
@@ -161,7 +162,7 @@ def _shares_subject(name: str, relation: Relation, *, part: float = 1.0, planted
     """
     study = replace(BY_REGION, choices=CHOICES, relation=relation, epsilon_min=MICRO, epsilon_max=MICRO)
     tilt = 0 if relation is Relation.REPLACE_ONE else None
-    question = shape_questions.resolve(
+    question = shape_kinds.resolve(
         study, Ask(statistic=shape_questions.SHARES, by="region", share=MICRO, tilt=tilt)
     )
     people = [cohort_of(PERSON, MICRO, [0]), cohort_of(2, MICRO, [0] * COMPANIONS, segment=1)]
@@ -194,7 +195,7 @@ def _median_subject(name: str, *, planted: bool = False) -> Subject:
         planted: Whether it claims the price of the first three levels of both.
     """
     asked = Ask(statistic=shape_questions.MEDIAN, by="region", share=MICRO, tilt=0)
-    question = shape_questions.resolve(BY_REGION, asked)
+    question = shape_kinds.resolve(BY_REGION, asked)
     people = [cohort_of(PERSON, 4 * MICRO, [0] * 4), cohort_of(2, 4 * MICRO, [0] * 2, segment=1)]
     made = LabelsPlan.of(BY_REGION, question, people)
     trees = [tree for tree in made.trees if PERSON in tree.sizes]
@@ -229,7 +230,7 @@ def _count_subject(name: str, *, planted: bool = False) -> Subject:
     """
     study = replace(BY_SECRET_REGION, epsilon_min=MICRO, epsilon_max=MICRO)
     asked = Ask(statistic=shape_questions.COUNT, by="region", share=MICRO)
-    question = shape_questions.resolve(study, asked)
+    question = shape_kinds.resolve(study, asked)
 
     def plan_of(people: int) -> LabelsPlan:
         others = cohort_of(2, MICRO, [0] * COMPANIONS, segment=1)
@@ -270,7 +271,7 @@ def _found_subject(name: str, relation: Relation, *, planted: bool = False) -> S
     )
     public = relation is Relation.REPLACE_ONE
     asked = Ask(by="region", share=MICRO, tilt=0 if public else None, parameters={"range": "found"})
-    question = shape_questions.resolve(study, asked)
+    question = shape_kinds.resolve(study, asked)
     others = [cohort_of(2 + segment, MICRO, [0] * MANY, segment=segment) for segment in (0, 1)]
     last, weight = len(question.starts), MICRO - PART
 

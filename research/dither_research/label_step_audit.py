@@ -13,6 +13,7 @@ import numpy as np
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
 from app.core.piece import LastStep, Piece
+from app.services.shapes import kinds as shape_kinds
 from app.services.shapes import questions as shape_questions
 from app.services.shapes.steps import ShapeStep, plan_step
 from app.services.statistics.questions import Ask
@@ -49,7 +50,7 @@ def _subject(name: str, *, part: float = 1.0, planted: bool = False) -> Subject:
         person = replace(cohort_of(PERSON, MICRO, [0]), spent=paid)
         beside = replace(cohort_of(2, MICRO, [0] * COMPANIONS, segment=1), spent=paid)
         ask = Ask(statistic=shape_questions.SHARES, by="region", share=share, tilt=0)
-        step = plan_step(study, shape_questions.resolve(study, ask), [person, beside], pieces, before)
+        step = plan_step(study, shape_kinds.resolve(study, ask), [person, beside], pieces, before)
         if step is None:
             raise InternalFault("Shares by labels are not answered by steps.")
         steps.append(step)

@@ -30,9 +30,9 @@ from app.services.shapes.coordinates import CoordinatesPlan
 from app.services.shapes.covariances import PairPlan
 from app.services.shapes.crowd import ShapeCrowd
 from app.services.shapes.kinds import make
+from app.services.shapes.kinds import resolve as resolve_shape
 from app.services.shapes.labels import LabelsPlan
 from app.services.shapes.questions import CORRELATION, COVARIANCE
-from app.services.shapes.questions import resolve as resolve_shape
 from app.services.statistics.questions import PAIR, Ask, resolve
 from app.services.statistics.steps import MeanStep, plan_step, take
 from dither_research.histories import STUDY, cohort_of

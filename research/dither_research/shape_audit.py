@@ -27,7 +27,8 @@ from app.mechanisms.draw import draw
 from app.mechanisms.laplace import draw_laplace
 from app.services.shapes.counts import CountPlan
 from app.services.shapes.crowd import ShapeCrowd
-from app.services.shapes.questions import COUNT, resolve
+from app.services.shapes.kinds import resolve
+from app.services.shapes.questions import COUNT
 from app.services.statistics.questions import Ask
 from dither_research.histories import STUDY, cohort_of
 from dither_research.pair_audit import DELTA

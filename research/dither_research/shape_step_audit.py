@@ -9,7 +9,8 @@ import numpy as np
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE, square
 from app.core.piece import LastStep
-from app.services.shapes.questions import HISTOGRAM, resolve
+from app.services.shapes.kinds import resolve
+from app.services.shapes.questions import HISTOGRAM
 from app.services.shapes.steps import ShapeStep, plan_step
 from app.services.statistics.questions import MEAN, Ask
 from dither_research.histories import STUDY, cohort_of

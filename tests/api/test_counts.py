@@ -13,7 +13,8 @@ from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Relation, Trust
 from app.services.shapes.counts import CountPlan
 from app.services.shapes.crowd import ShapeCrowd
-from app.services.shapes.questions import COUNT, resolve
+from app.services.shapes.kinds import resolve
+from app.services.shapes.questions import COUNT
 from app.services.statistics.questions import Ask
 from tests.api.service import Service, assert_problem
 from tests.api.test_measures import household, move_in

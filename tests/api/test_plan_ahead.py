@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from app.services.statistics import release_request
+from app.services.statistics.steps import plan_step
 from tests.api.service import Service, assert_problem
 from tests.api.test_steps import RELEASES, STUDY, ask, crowded, join
 
@@ -174,3 +176,24 @@ async def test_shapes_say_what_stands(service: Service, statistic: str) -> None:
     costs = f"{found['estimators'][0]['epsilon_max']:g}"
     more = "another 0.1" if statistic == "histogram" else "0.3"
     assert found["in_words"].endswith(f"an answer for {more} of each epsilon costs a person at most {costs}")
+
+
+async def test_a_named_estimator_has_its_step_planned_once(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That step is what answers: the plan has its numbers, and the control without a name weighs each."""
+    await crowded(service, 50, default_share=0.25, tilt=0)
+    planned: list[object] = []
+
+    def counted(*asked: Any) -> Any:
+        planned.append(asked)
+        return plan_step(*asked)
+
+    monkeypatch.setattr(release_request, "plan_step", counted)
+    named = await plan(service, estimator="uniform")
+    assert len(planned) == 1
+    planned.clear()
+    every = await plan(service)
+    assert len(planned) == 1 + len(every["estimators"])
+    assert named["estimators"][0] | {"chosen": False} in every["estimators"]
+    kept(named["estimators"][0], await ask(service, estimator="uniform"))

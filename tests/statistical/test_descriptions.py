@@ -18,7 +18,7 @@ from app.core.grid import GRID_SIZE
 from app.core.study import Relation, StudyDefinition, Trust
 from app.services.shapes.crowd import ShapeCrowd
 from app.services.shapes.descriptions import Description, of_count, of_moments, of_quartiles
-from app.services.shapes.questions import resolve
+from app.services.shapes.kinds import resolve
 from app.services.statistics.questions import Ask
 from dither_research.histories import cohort_of
 from tests.support.trees import all_grown

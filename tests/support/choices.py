@@ -9,8 +9,9 @@ from app.core.epsilon import MICRO
 from app.core.study import StudyDefinition, Trust
 from app.estimators.shares import SharesPlan
 from app.services.shapes import kinds as shape_kinds
+from app.services.shapes.kinds import resolve
 from app.services.shapes.plans import ShapePlan
-from app.services.shapes.questions import SHARES, resolve
+from app.services.shapes.questions import SHARES
 from app.services.statistics.questions import Ask
 from dither_research.histories import STUDY
 

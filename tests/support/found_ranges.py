@@ -16,7 +16,8 @@ from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators.found_range import FoundRange
 from app.services.shapes import kinds as shape_kinds
 from app.services.shapes.found_plans import FoundPlan
-from app.services.shapes.questions import ExpectedRange, resolve
+from app.services.shapes.kinds import resolve
+from app.services.shapes.questions import ExpectedRange
 from app.services.statistics.questions import Ask
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from app.core.cohort import Cohort
 from app.core.piece import LastStep, Piece
 from app.core.study import StudyDefinition
-from app.services.shapes.questions import resolve
+from app.services.shapes.kinds import resolve
 from app.services.shapes.steps import ShapeStep, plan_step
 from app.services.statistics.questions import Ask
 

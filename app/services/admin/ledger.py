@@ -16,7 +16,7 @@ from app.core.records import LedgerLine, ReleaseLine, TrailLine
 from app.core.release import GENESIS
 from app.services.observer import NullObserver, Observer
 from app.services.paging import Page, decode_cursor, page_of
-from app.services.shapes.steps import noise_of_pieces
+from app.services.shapes.kinds import noise_of_pieces
 from app.services.statistics.piece_ledger import priced
 from app.services.statistics.piece_noise import PieceNoise
 from app.store import journal, pieces

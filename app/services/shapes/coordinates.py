@@ -33,14 +33,16 @@ has the 2 d sums of its people, whose price at each share is in `app.services.st
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from app.accounting.costs import group_costs
 from app.accounting.measurement import Measurement
 from app.core.cohort import Group
+from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import Noise, as_document, repeated
 from app.core.piece import Piece
-from app.core.study import Relation, StudyDefinition, Trust
+from app.core.study import Relation, StudyDefinition, Trust, assumption
 from app.estimators import confidence, labels_public, labels_secret
 from app.estimators.combination import Sums, combination_plan
 from app.estimators.interface import Conclusion, Interval, Linear, Plan, Query, SparseQuery
@@ -53,12 +55,13 @@ from app.services.shapes.crowd import ShapeCrowd
 from app.services.shapes.parts import Part, groups_of, mean_estimator, mean_question
 from app.services.shapes.plans import added_up, refuse_without_people
 from app.services.shapes.priced_plan import PiecesPlan
-from app.services.shapes.questions import ShapeQuestion
+from app.services.shapes.questions import COORDINATES, ShapeQuestion
 from app.services.shapes.trees import Grown
 from app.services.statistics import planned_errors, planning
 from app.services.statistics.piece_noise import PieceNoise
-from app.services.statistics.questions import MEAN, SD, SUM, VARIANCE
+from app.services.statistics.questions import MEAN, SD, SUM, VARIANCE, Ask
 from app.services.statistics.whole_plans import planned_share, weights_of
+from app.store import bins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,24 +73,30 @@ class CoordinatesPlan(PiecesPlan):
         plan: Of each coordinate.
     """
 
+    name = COORDINATES
+    summary = "Mean and spread of each coordinate, each with an equal part of the price."
+    parts_of_document = ("coordinates",)
+    keeps = labels_add_up = is_mean = True
+
     study: StudyDefinition
     plan: Plan
+
+    @classmethod
+    def own(cls, study: StudyDefinition, ask: Ask, parameters: Mapping[str, str]) -> Mapping[str, Any]:
+        """See `ShapeEstimator`."""
+        first = study.measures.place(ask.measure) if ask.measure else 0
+        return {"summed": bins.coordinates(first, study.dimension), "numbers": study.dimension}
+
+    @staticmethod
+    def assumption(tilt: int) -> str:
+        """See `ShapeEstimator`."""
+        return assumption(tilt) + (" in each coordinate" if tilt < MICRO else "")
 
     @classmethod
     def of_crowd(
         cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, part: Part = int
     ) -> "CoordinatesPlan":
-        """Plan and price all coordinates.
-
-        Args:
-            study, question, crowd: What is asked of whom.
-            part: What of an offer they may take together; all of it if not given.
-
-        Raises:
-            BudgetExhausted: people could take part, but cannot pay for each coordinate.
-            NotApplicable: no person central or public is there.
-            InternalFault: a charge exceeds an offer.
-        """
+        """See `ShapeEstimator`."""
         dimension, relation = study.dimension, study.relation
         of_each = _of_each(study, part)
         able = [group.participates for group in groups_of(crowd, of_each)]
@@ -116,11 +125,6 @@ class CoordinatesPlan(PiecesPlan):
             costs = added_up(crowd, priced(plan, groups))
             most = max(costs, default=0)
         return cls(study=study, crowd=crowd, plan=plan, costs=costs, most=most)
-
-    @property
-    def parts_of_document(self) -> tuple[str, ...]:
-        """See `OneShape`."""
-        return ("coordinates",)
 
     @property
     def queries(self) -> tuple[Query | SparseQuery, ...]:
@@ -221,10 +225,8 @@ class CoordinatesPlan(PiecesPlan):
         dimension, groups = self.study.dimension, self.crowd.groups
         sizes = [group.count * GRID_SIZE for group in groups]
         sums = [
-            [sum(column) for column in zip(*(counts[cohort.id] for cohort in members), strict=True)]
-            if group.participates
-            else []
-            for group, members in zip(groups, self.crowd.members, strict=True)
+            self.crowd.summed(counts, place) if group.participates else []
+            for place, group in enumerate(groups)
         ]
         exact = []
         for place in range(1, 1 + dimension):

@@ -31,7 +31,7 @@ from app.mechanisms.draw import draw
 from app.services.shapes.crowd import ShapeCrowd
 from app.services.shapes.parts import Part, groups_of
 from app.services.shapes.priced_plan import OneShape
-from app.services.shapes.questions import ShapeQuestion
+from app.services.shapes.questions import COUNT, ShapeQuestion
 from app.services.shapes.trees import Grown
 
 
@@ -44,23 +44,23 @@ class CountPlan(OneShape[int | None]):
         noise: Of the sum of weights [its units, times 2**GRID_BITS].
     """
 
+    name, answers = COUNT, (COUNT,)
+    summary = "The number of people, each counted as one; a secret one has noise like 1 / epsilon.min."
+    no_measure = ", which is of people"
+    parts_of_document = ("estimate", "interval")
+
     weighing: Weighing | None
     noise: Noise
+
+    @staticmethod
+    def assumption(tilt: int) -> None:
+        """See `ShapeEstimator`."""
 
     @classmethod
     def of_crowd(
         cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, part: Part = int
     ) -> "CountPlan":
-        """Plan and price it.
-
-        Args:
-            study, question, crowd: What is asked of whom.
-            part: What of an offer it may take; all of it if not given.
-
-        Raises:
-            NotApplicable: the share leaves nothing of the study's least epsilon.
-            InternalFault: a charge exceeds an offer.
-        """
+        """See `ShapeEstimator`."""
         if question.public:
             return cls(crowd=crowd, weighing=None, noise=NoNoise(), costs=(0,) * len(crowd.groups), most=0)
         level = part(question.least_offer(study))
@@ -73,11 +73,6 @@ class CountPlan(OneShape[int | None]):
         one = Group(trust=Trust.CENTRAL, epsilon=0, count=1)
         (most,) = group_costs([_query((weighing.cap,))], noise, study.relation, [one], study.noise)
         return cls(crowd=crowd, weighing=weighing, noise=noise, costs=tuple(costs), most=most)
-
-    @property
-    def parts_of_document(self) -> tuple[str, ...]:
-        """See `OneShape`."""
-        return ("estimate", "interval")
 
     @property
     def predicted_error(self) -> float:

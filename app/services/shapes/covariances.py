@@ -1,8 +1,9 @@
 """Covariance, correlation and lines of two numbers that a study asks each person for; plan and draw."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 from app.accounting.measurement import Measurement
 from app.core.epsilon import MICRO
@@ -11,16 +12,19 @@ from app.core.study import Relation, StudyDefinition
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.covariance import CovarianceReader, PairReader, PublicPair
 from app.estimators.covariance_secret import SecretCovarianceReader
-from app.estimators.second_moments import PublicMomentsReader, SecretMomentsReader
+from app.estimators.second_moments import NUMBERS, PublicMomentsReader, SecretMomentsReader
 from app.estimators.shares import Noisy
 from app.estimators.weighing import Target, weigh_public
 from app.mechanisms.draw import draw
 from app.services.shapes.crowd import ShapeCrowd
+from app.services.shapes.parameters import read_pair
 from app.services.shapes.parts import Part, groups_of
 from app.services.shapes.plans import priced, weigh
 from app.services.shapes.priced_plan import OneShape
 from app.services.shapes.questions import CORRELATION, COVARIANCE, ShapeQuestion
 from app.services.shapes.trees import Grown
+from app.services.statistics.questions import REGRESSION, Ask
+from app.store import bins
 
 
 def of_each(offer: int) -> int:
@@ -28,24 +32,8 @@ def of_each(offer: int) -> int:
     return max(0, offer - 2) // 2
 
 
-_READERS: Mapping[str, tuple[type[PublicPair], type[SecretCovarianceReader | SecretMomentsReader]]] = {
-    COVARIANCE: (CovarianceReader, SecretCovarianceReader),
-    CORRELATION: (PublicMomentsReader, SecretMomentsReader),
-}
-"""What reads the answer where the number of people is public, and where it is secret."""
-
-
-def _reader(study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd) -> PairReader:
-    first, second = (study.of_measure(name).grid for name in question.pair)
-    public, secret = _READERS[question.estimator]
-    if study.relation is Relation.ADD_REMOVE_ONE:
-        weighing = secret.weighed(weigh(study, question, crowd.groups, crowd.people))
-        return secret(weighing=weighing, grids=(first, second), people=question.size)
-    tilt = (question.tilt or 0) / MICRO
-    # Products have half of the spread and half of the noise of a number: the weights of a mean serve.
-    target = Target(variance=WORST_VARIANCE, tilt=tilt)
-    weighing = weigh_public(groups_of(crowd, of_each), crowd.people, target, tilt, currency=study.noise)
-    return public(weighing=weighing, grids=(first, second))
+Expressions = Callable[[int, int], tuple[str, ...]]
+"""What is summed of the coordinates of two measures, see `app.store.bins`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,26 +44,50 @@ class PairPlan(OneShape[Noisy]):
         reader: What reads the noisy sums; it has what people count for, and the noise.
     """
 
+    no_measure = ": its measures are two"
+    labels_add_up = True
+
+    numbers: ClassVar[int] = 1
+    """How many an answer has."""
+
+    public: ClassVar[tuple[type[PublicPair], Expressions]]
+    """What reads the answer where the number of people is public, and what."""
+
+    secret: ClassVar[tuple[type[SecretCovarianceReader | SecretMomentsReader], Expressions]]
+    """The same where it is secret."""
+
     reader: PairReader
+
+    @classmethod
+    def own(cls, study: StudyDefinition, ask: Ask, parameters: Mapping[str, str]) -> Mapping[str, Any]:
+        """See `ShapeEstimator`."""
+        pair = read_pair(study, parameters, line=ask.statistic == REGRESSION)
+        _, expressions = cls.public if study.relation is Relation.REPLACE_ONE else cls.secret
+        summed = expressions(*map(study.measures.place, pair))
+        return {"pair": pair, "summed": summed, "numbers": cls.numbers}
 
     @classmethod
     def of_crowd(
         cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, part: Part = int
     ) -> "PairPlan":
-        """Plan and price it, for all of each offer.
-
-        Raises:
-            NotApplicable: no person central or public is there, and the number of people is public.
-            InternalFault: a charge exceeds an offer.
-        """
-        reader = _reader(study, question, crowd)
+        """See `ShapeEstimator`."""
+        reader = cls._reader(study, question, crowd)
         costs, most = priced(crowd, reader.weighing, reader.price)
         return cls(crowd=crowd, reader=reader, costs=costs, most=most)
 
-    @property
-    def parts_of_document(self) -> tuple[str, ...]:
-        """See `OneShape`."""
-        return self.reader.document
+    @classmethod
+    def _reader(cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd) -> PairReader:
+        first, second = (study.of_measure(name).grid for name in question.pair)
+        if study.relation is Relation.ADD_REMOVE_ONE:
+            secret, _ = cls.secret
+            weighing = secret.weighed(weigh(study, question, crowd.groups, crowd.people))
+            return secret(weighing=weighing, grids=(first, second), people=question.size)
+        public, _ = cls.public
+        tilt = (question.tilt or 0) / MICRO
+        # Products have half of the spread and half of the noise of a number: the weights of a mean serve.
+        target = Target(variance=WORST_VARIANCE, tilt=tilt)
+        weighing = weigh_public(groups_of(crowd, of_each), crowd.people, target, tilt, currency=study.noise)
+        return public(weighing=weighing, grids=(first, second))
 
     @property
     def predicted_error(self) -> float:
@@ -136,3 +148,24 @@ class PairPlan(OneShape[Noisy]):
         weighed = [(crowd.people, one.reader.weighing) for crowd, one in labels if one is not None]
         people = sum(crowd.people for crowd, _ in labels)
         return replace(self, reader=self.reader.of_labels(weighed, people, (question.tilt or 0) / MICRO))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CovariancePlan(PairPlan):
+    """A covariance."""
+
+    name, answers = COVARIANCE, (COVARIANCE,)
+    summary = "Noisy sums of two numbers and of their products, the products at no further price."
+    parts_of_document = CovarianceReader.document
+    public, secret = (CovarianceReader, bins.pair), (SecretCovarianceReader, bins.pair)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrelationPlan(PairPlan):
+    """A correlation, and both lines."""
+
+    name, answers = CORRELATION, (CORRELATION, REGRESSION)
+    summary = "Noisy sums of two numbers, of their products and squares, at the price of a covariance."
+    parts_of_document = PublicMomentsReader.document
+    numbers = NUMBERS
+    public, secret = (PublicMomentsReader, bins.moments), (SecretMomentsReader, bins.bernstein)

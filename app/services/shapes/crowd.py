@@ -169,13 +169,11 @@ class ShapeCrowd:
 
     def by_choice(self, counts: Mapping[int, Sequence[int]]) -> list[list[int]]:
         """For each of these groups how many of its reports have each choice in them, off those by cohort."""
-        return [
-            [
-                sum(of_choice)
-                for of_choice in zip(*(counts[one.id] for one in self.members[place]), strict=True)
-            ]
-            for place in self.reporting
-        ]
+        return [self.summed(counts, place) for place in self.reporting]
+
+    def summed(self, counts: Mapping[int, Sequence[int]], place: int) -> list[int]:
+        """What the cohorts of a group add up to. Raw: must not leave the services."""
+        return [sum(column) for column in zip(*(counts[one.id] for one in self.members[place]), strict=True)]
 
     def public_sums(self, counts: Mapping[int, Sequence[int]], length: int) -> list[int]:
         """What cohorts of public people add up to, of sums of that length."""

@@ -17,12 +17,13 @@ interval of its own rank, extended to it. That is post-processing.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from app.accounting.costs import group_costs
 from app.accounting.measurement import Measurement
 from app.core.cohort import Cohorts, Group, Groups
 from app.core.noise import as_document
-from app.core.study import Relation, StudyDefinition
+from app.core.study import Relation, StudyDefinition, assumption
 from app.estimators.interface import Plan
 from app.estimators.moments import with_second_moment
 from app.estimators.quantile_tree import TreePlan
@@ -32,11 +33,12 @@ from app.services.shapes.crowd import ShapeCrowd
 from app.services.shapes.parts import Part, groups_of, mean_estimator, mean_question
 from app.services.shapes.plans import added_up
 from app.services.shapes.priced_plan import OneShape
-from app.services.shapes.quantiles import tree_measured, tree_of, tree_priced
-from app.services.shapes.questions import QUARTILES, ShapeQuestion
+from app.services.shapes.quantiles import cells_asked, tree_measured, tree_of, tree_priced
+from app.services.shapes.questions import DESCRIBE, QUARTILES, ShapeQuestion, of_shares
 from app.services.shapes.trees import Grown, Tree
 from app.services.statistics import planned_errors, planning, says_nothing
 from app.services.statistics.crowds import Crowd
+from app.services.statistics.questions import Ask
 
 
 def of_quartiles(offer: int) -> int:
@@ -70,6 +72,10 @@ class Description(OneShape[Drawn]):
         count: That of the number of people; None where it is public.
     """
 
+    name, answers = DESCRIBE, (DESCRIBE,)
+    summary = "Mean and standard deviation, and quartiles off noisy counts of cells, with one price."
+    parts_of_document = ("count", "mean", "sd", "quartiles")
+
     study: StudyDefinition
     groups: tuple[Group, ...]
     mean: Plan
@@ -77,19 +83,21 @@ class Description(OneShape[Drawn]):
     count: CountPlan | None
 
     @classmethod
+    def own(cls, study: StudyDefinition, ask: Ask, parameters: Mapping[str, str]) -> Mapping[str, Any]:
+        """See `ShapeEstimator`."""
+        starts = cells_asked(parameters)
+        return {"starts": starts, "numbers": 3 + len(QUARTILES), "special": {"candidates": len(starts)}}
+
+    @staticmethod
+    def assumption(tilt: int) -> str:
+        """See `ShapeEstimator`: of the mean and of the quartiles."""
+        return f"{assumption(tilt)}, and {of_shares(tilt).removeprefix('holds ')}"
+
+    @classmethod
     def of_crowd(
         cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, part: Part = int
     ) -> "Description":
-        """Plan and price all parts.
-
-        Args:
-            study, question, crowd: What is asked of whom.
-            part: What of an offer they may take together; all of it if not given.
-
-        Raises:
-            NotApplicable: no person central or public is there.
-            InternalFault: a charge exceeds an offer.
-        """
+        """See `ShapeEstimator`."""
         relation = study.relation
         secret = relation is Relation.ADD_REMOVE_ONE
 
@@ -127,11 +135,6 @@ class Description(OneShape[Drawn]):
             costs=costs,
             most=most,
         )
-
-    @property
-    def parts_of_document(self) -> tuple[str, ...]:
-        """See `OneShape`."""
-        return ("count", "mean", "sd", "quartiles")
 
     @property
     def predicted_error(self) -> float:

@@ -17,14 +17,15 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import as_document
-from app.core.study import Relation, StudyDefinition
+from app.core.study import Relation, StudyDefinition, assumption
 from app.estimators import registry
 from app.estimators.every_level import at_every_level
-from app.estimators.found_range import FoundRange, find, narrowed
+from app.estimators.found_range import FoundRange, find, ladder, narrowed
 from app.estimators.interface import NotApplicable, Plan
 from app.estimators.shares import SharesPlan
 from app.services.shapes.crowd import ShapeCrowd, by_label
 from app.services.shapes.found_means import AskedMeans, Means
+from app.services.shapes.parameters import DEFAULT_PART, PART, read_rank
 from app.services.shapes.parts import groups_of, mean_estimator
 from app.services.shapes.plans import (
     added_up,
@@ -34,8 +35,9 @@ from app.services.shapes.plans import (
     weigh,
 )
 from app.services.shapes.priced_plan import Answered, PricedPlan, Scans
-from app.services.shapes.questions import ExpectedRange, ShapeQuestion
+from app.services.shapes.questions import FOUND_RANGE, ExpectedRange, ShapeQuestion
 from app.services.statistics import planned_errors, planning
+from app.services.statistics.questions import FOUND, MEAN, RANGE, Ask
 
 WHOLE = FoundRange(low=0, high=GRID_SIZE, outside=0.0)
 """The declared range."""
@@ -60,6 +62,10 @@ class FoundPlan(PricedPlan):
             the declared range; below 1. Where a part r of it is found, 1 / r^2 times as much, without a tilt.
     """
 
+    name, answers = FOUND_RANGE, (MEAN,)
+    summary = "The mean of the values moved into a range that a part of the price finds first."
+    counts_bins = labels_add_up = is_mean = True
+
     study: StudyDefinition
     edges: tuple[int, ...]
     bins: SharesPlan
@@ -68,6 +74,19 @@ class FoundPlan(PricedPlan):
     means: Means
     declared_width: float
     gain: float
+
+    @classmethod
+    def own(cls, study: StudyDefinition, ask: Ask, parameters: Mapping[str, str]) -> Mapping[str, Any]:
+        """See `ShapeEstimator`."""
+        part = int(read_rank(PART, parameters) * MICRO) if PART in parameters else DEFAULT_PART
+        special = {RANGE: FOUND, PART: part / MICRO}
+        return {"starts": ladder(study.grid)[1:-1], "part": part, "special": special}
+
+    @staticmethod
+    def assumption(tilt: int) -> str:
+        """See `ShapeEstimator`."""
+        moved = ", in the part of it that is found, all values moved into it"
+        return assumption(tilt) + (moved if 0 < tilt < MICRO else "")
 
     @classmethod
     def of(cls, study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Cohort]) -> "FoundPlan":

@@ -39,8 +39,7 @@ from app.core.errors import BudgetExhausted
 from app.core.study import Relation, StudyDefinition
 from app.estimators.interface import NotApplicable
 from app.services.shapes.crowd import ShapeCrowd, by_label
-from app.services.shapes.one_shape import of_crowd
-from app.services.shapes.plans import added_up, refuse_without_people
+from app.services.shapes.plans import added_up, of_crowd, refuse_without_people
 from app.services.shapes.priced_plan import OneShape
 from app.services.shapes.questions import ShapeQuestion
 from app.services.shapes.trees import Grown, Tree
@@ -152,19 +151,9 @@ class LabelsPlan(OneShape[DrawnByLabel]):
         return self.whole
 
     @property
-    def parts_of_document(self) -> tuple[str, ...]:
-        """See `OneShape`."""
-        return self.whole.parts_of_document
-
-    @property
     def predicted_error(self) -> float:
         """Root mean square error for all people [as without labels]."""
         return self.whole.predicted_error
-
-    @property
-    def one_report_moves(self) -> float | None:
-        """How far one local report can move a share of all people; None without reports."""
-        return self.whole.one_report_moves
 
     @property
     def interval_width(self) -> float:

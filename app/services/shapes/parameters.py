@@ -57,11 +57,7 @@ def read_pair(
         study, parameters, line: Of the question.
         choices: Whether they are choices; else they are numbers.
     """
-    numbers = [
-        name
-        for name, one in study.measures.named.items()
-        if bool(one.choices) is choices and one.dimension == 1
-    ]
+    numbers = study.measures.single(choices=choices)
     if len(numbers) < 2:
         kind = "choices" if choices else "numbers"
         raise InvalidRequest.field("statistic", f"is for studies of several {kind}: see measures")

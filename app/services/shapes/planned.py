@@ -7,7 +7,6 @@ from app.core.cohort import Cohort
 from app.core.errors import BudgetExhausted, SaysNothing, ServiceError
 from app.estimators.interface import NotApplicable
 from app.services.shapes import kinds
-from app.services.shapes.plans import SUMMARIES
 from app.services.shapes.questions import BY_BINS
 from app.services.shapes.request import PlannedShape, ShapeRequest, ShapeSituation
 from app.services.statistics.answers_left import Priced, count_left, priced_members, steps_left
@@ -58,7 +57,7 @@ def _estimator(
         most=made.most,
         most_in_all=made.most_in_all,
         estimator=question.estimator,
-        summary=SUMMARIES[question.estimator] + shown.joined,
+        summary=question.shape.summary + shown.joined,
         one_report_moves=shown.one_report_moves,
         statistics=shown.statistics or (BY_BINS if asked in BY_BINS else (asked,)),
         answers_left=left,

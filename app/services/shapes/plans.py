@@ -1,8 +1,10 @@
 """Shares by bin (histograms, distributions, choices): from cohorts to a plan, from counts to an answer."""
 
 import json
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from app.accounting.measurement import Measurement, Workload
 from app.accounting.shape_prices import bins_cost
@@ -22,24 +24,12 @@ from app.estimators.shares import Noisy, SharesPlan
 from app.estimators.weighing import Weighing, weigh_public, weigh_secret
 from app.mechanisms.draw import draw
 from app.services.shapes.crowd import ShapeCrowd
+from app.services.shapes.parameters import read_bins
 from app.services.shapes.parts import Part, groups_of
-from app.services.shapes.priced_plan import PiecesPlan
-from app.services.shapes.questions import DESCRIBE, QUARTILES, ShapeQuestion
+from app.services.shapes.priced_plan import OneShape, PiecesPlan
+from app.services.shapes.questions import BY_BINS, DESCRIBE, HISTOGRAM, QUARTILES, SHARES, ShapeQuestion
 from app.services.shapes.trees import Grown
-
-SUMMARIES = {
-    "histogram": "Noisy counts by bin with weights min(epsilon, tau); the distribution function is read off.",
-    "describe": "Mean and standard deviation, and quartiles off noisy counts of cells, with one price.",
-    "found_range": "The mean of the values moved into a range that a part of the price finds first.",
-    "shares": "Noisy counts by choice with weights min(epsilon, tau), moved to shares that sum to 1.",
-    "table": "Noisy counts by pairs of choices, as shares of one choice whose labels are the pairs.",
-    "covariance": "Noisy sums of two numbers and of their products, the products at no further price.",
-    "correlation": "Noisy sums of two numbers, of their products and squares, at the price of a covariance.",
-    "coordinates": "Mean and spread of each coordinate, each with an equal part of the price.",
-    "count": "The number of people, each counted as one; a secret one has noise like 1 / epsilon.min.",
-    "quantile": "Read off noisy counts of cells that come nearer to it level by level, with an interval.",
-}
-"""One line about each estimator."""
+from app.services.statistics.questions import Ask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,28 +38,19 @@ class ShapePlan(PiecesPlan):
 
     Attributes:
         plan: Of the shares; it has what each group's people count for.
-        edges: Ends of the bins, for a histogram [data's unit].
-        choices: Labels of the bins, for shares of choices.
+        question: What is asked; it names bins.
     """
 
+    counts_bins = keeps = labels_add_up = True
+
     plan: SharesPlan
-    edges: tuple[float, ...]
-    choices: tuple[str, ...]
+    question: ShapeQuestion
 
     @classmethod
     def of_crowd(
         cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, part: Part = int
     ) -> "ShapePlan":
-        """Plan and price them.
-
-        Args:
-            study, question, crowd: What is asked of whom.
-            part: What of an offer it may take; all of it if not given.
-
-        Raises:
-            NotApplicable: no person central or public is there.
-            InternalFault: a charge exceeds an offer.
-        """
+        """See `ShapeEstimator`."""
         bins, relation = len(question.starts) + 1, study.relation
         weighing = weigh(study, question, groups_of(crowd, part), crowd.people, part)
         reported = tuple(
@@ -87,8 +68,7 @@ class ShapePlan(PiecesPlan):
     @classmethod
     def reading(cls, question: ShapeQuestion, crowd: ShapeCrowd, plan: SharesPlan) -> "ShapePlan":
         """What reads an answer of a plan, and charges no one."""
-        edges, choices = question.edges, question.choices
-        return cls(crowd=crowd, plan=plan, costs=(), most=0, edges=edges, choices=choices)
+        return cls(crowd=crowd, plan=plan, costs=(), most=0, question=question)
 
     def of_labels(
         self, labels: "Sequence[tuple[ShapeCrowd, ShapePlan | None]]", question: ShapeQuestion
@@ -152,21 +132,46 @@ class ShapePlan(PiecesPlan):
             document["noisy_count"] = read.noisy_count
         return document
 
-    @property
-    def parts_of_document(self) -> tuple[str, ...]:
-        """The names in `document` that are null where there are no shares."""
-        return ("choices",) if self.choices else ("bins", "cumulative")
-
+    @abstractmethod
     def _parts(self, read: BinShares) -> dict[str, object]:
         """The fields of `parts_of_document`."""
-        return self._of_choices(read) if self.choices else self._of_bins(read)
 
-    def _of_choices(self, read: BinShares) -> dict[str, object]:
-        shares = zip(self.choices, read.bins, strict=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoicesPlan(ShapePlan):
+    """The shares of choices."""
+
+    name, answers = SHARES, (SHARES,)
+    summary = "Noisy counts by choice with weights min(epsilon, tau), moved to shares that sum to 1."
+    parts_of_document = ("choices",)
+
+    @classmethod
+    def own(cls, study: StudyDefinition, ask: Ask, parameters: Mapping[str, str]) -> Mapping[str, Any]:
+        """See `ShapeEstimator`."""
+        return {"starts": study.choice_points[1:], "numbers": len(study.choices)}
+
+    def _parts(self, read: BinShares) -> dict[str, object]:
+        shares = zip(self.question.choices, read.bins, strict=True)
         return {"choices": [{"choice": choice, **asdict(share)} for choice, share in shares]}
 
-    def _of_bins(self, read: BinShares) -> dict[str, object]:
-        edges = self.edges
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistogramPlan(ShapePlan):
+    """The shares by bin of the range, and the distribution function."""
+
+    name, answers = HISTOGRAM, BY_BINS
+    summary = "Noisy counts by bin with weights min(epsilon, tau); the distribution function is read off."
+    parts_of_document = ("bins", "cumulative")
+
+    @classmethod
+    def own(cls, study: StudyDefinition, ask: Ask, parameters: Mapping[str, str]) -> Mapping[str, Any]:
+        """See `ShapeEstimator`."""
+        starts, edges = read_bins(study, parameters)
+        special = {"edges": list(edges)}
+        return {"starts": starts, "edges": edges, "numbers": len(starts) + 1, "special": special}
+
+    def _parts(self, read: BinShares) -> dict[str, object]:
+        edges = self.question.edges
         return {
             "bins": [_bin(edges[place], edges[place + 1], share) for place, share in enumerate(read.bins)],
             "cumulative": [
@@ -174,6 +179,15 @@ class ShapePlan(PiecesPlan):
                 _bin(edges[0], edges[-1], _whole(read.cumulative[-1])),
             ],
         }
+
+
+def of_crowd(
+    study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, part: Part = int
+) -> OneShape[Any]:
+    """Plan and price a question for a crowd, see `ShapeEstimator`; refuse it where no person can pay."""
+    refuse_without_people(study, crowd)
+    made: OneShape[Any] = question.shape.of_crowd(study, question, crowd, part)
+    return made
 
 
 def added_up(crowd: ShapeCrowd, *parts: Sequence[int]) -> tuple[int, ...]:
@@ -286,7 +300,7 @@ def weigh(
     bins = len(question.starts) + 1
     target = (
         shares.target_of(bins, tilt, study.noise)
-        if question.counts_bins
+        if question.shape.counts_bins
         else tree_levels.target_of(tilt, study.noise, len(QUARTILES) if question.estimator == DESCRIBE else 1)
     )
     noises = {

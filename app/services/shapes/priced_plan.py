@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from app.accounting.measurement import Measurement, recorded
 from app.core.errors import InternalFault
@@ -15,7 +15,7 @@ from app.estimators.found_range import FoundRange
 from app.estimators.interface import Plan
 from app.estimators.shares import Noisy
 from app.services.shapes.crowd import ShapeCrowd
-from app.services.shapes.questions import ShapeQuestion
+from app.services.shapes.questions import ShapeEstimator, ShapeQuestion
 from app.services.shapes.trees import Grown, Tree
 from app.services.statistics import says_nothing
 from app.services.statistics.any_made import AnyMade
@@ -64,7 +64,7 @@ class Scans(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PricedPlan(AnyMade, ABC):
+class PricedPlan(AnyMade, ShapeEstimator, ABC):
     """One question, priced, for one crowd.
 
     Attributes:
@@ -184,15 +184,13 @@ Drawn = TypeVar("Drawn")
 class OneShape(PricedPlan, Generic[Drawn]):
     """A plan of which all is drawn at once, and then read; it is also made for each label of an attribute."""
 
+    parts_of_document: ClassVar[tuple[str, ...]] = ()
+    """The fields of the answer that are null for a label without one."""
+
     @property
     def trees(self) -> tuple[Tree, ...]:
         """Trees of counts that the answer is read off."""
         return ()
-
-    @property
-    @abstractmethod
-    def parts_of_document(self) -> tuple[str, ...]:
-        """The fields of the answer that are null for a label without one."""
 
     @property
     def is_midpoint(self) -> bool:
@@ -252,7 +250,3 @@ class PiecesPlan(OneShape[Noisy]):
     @abstractmethod
     def beside(self, pieces: Sequence[Piece], counts: Mapping[int, Sequence[int]]) -> list[Noisy]:
         """What is read of sums that are kept, and of people who are read anew; `counts` as in `noisy`."""
-
-    def of_pieces(self, pieces: Sequence[Piece], counts: Mapping[int, Sequence[int]]) -> dict[str, object]:
-        """What noisy sums say together with people who are read anew."""
-        return self.read(*self.beside(pieces, counts))

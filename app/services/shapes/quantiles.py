@@ -4,20 +4,24 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from typing import Any
 
 from app.accounting.measurement import Measurement, Workload
 from app.accounting.shape_prices import tree_cost
-from app.core.grid import Grid
+from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import as_document
+from app.core.question import CELLS, MOST_CELLS
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators.quantile_tree import Beside, TreePlan
 from app.services.shapes.crowd import ShapeCrowd
+from app.services.shapes.parameters import read_rank, read_whole
 from app.services.shapes.parts import Part, groups_of
 from app.services.shapes.plans import priced, weigh
 from app.services.shapes.priced_plan import OneShape
-from app.services.shapes.questions import ShapeQuestion
+from app.services.shapes.questions import MEDIAN, QUANTILE, ShapeQuestion
 from app.services.shapes.trees import Grown, Tree
 from app.services.statistics import says_nothing
+from app.services.statistics.questions import Ask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,33 +33,31 @@ class QuantilePlan(OneShape[Grown]):
         grid: Of the study.
     """
 
+    name, answers = QUANTILE, (QUANTILE, MEDIAN)
+    summary = "Read off noisy counts of cells that come nearer to it level by level, with an interval."
+    parts_of_document = ("estimate", "interval", "population_interval")
+
     plan: TreePlan
     grid: Grid
+
+    @classmethod
+    def own(cls, study: StudyDefinition, ask: Ask, parameters: Mapping[str, str]) -> Mapping[str, Any]:
+        """See `ShapeEstimator`."""
+        rank = Fraction(1, 2) if ask.statistic == MEDIAN else read_rank("q", parameters)
+        starts = cells_asked(parameters)
+        special = {"q": float(rank), "candidates": len(starts)}
+        return {"quantile": rank, "starts": starts, "special": special}
 
     @classmethod
     def of_crowd(
         cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, part: Part = int
     ) -> "QuantilePlan":
-        """Plan and price it, with the people who answered searches, if there are any.
-
-        Args:
-            study, question, crowd: What is asked of whom.
-            part: What of an offer it may take; all of it if not given.
-
-        Raises:
-            NotApplicable: no person central or public is there.
-            InternalFault: a charge exceeds an offer.
-        """
+        """See `ShapeEstimator`; with the people who answered searches, if there are any."""
         rank = question.quantile or Fraction(1, 2)
         beside = None if crowd.searched is None else crowd.searched.beside(float(rank))
         plan = tree_of(study, question, crowd, (rank,), part, beside)
         costs, most = tree_priced(crowd, plan)
         return cls(crowd=crowd, plan=plan, costs=costs, most=most, grid=study.grid)
-
-    @property
-    def parts_of_document(self) -> tuple[str, ...]:
-        """See `OneShape`."""
-        return ("estimate", "interval", "population_interval")
 
     @property
     def predicted_error(self) -> float:
@@ -110,6 +112,12 @@ class QuantilePlan(OneShape[Grown]):
         if self.plan.beside is not None:
             answer["searches"] = {"people": self.plan.beside.people, "weight": self.plan.searched_weight}
         return answer
+
+
+def cells_asked(parameters: Mapping[str, str]) -> tuple[int, ...]:
+    """Where each candidate's cell but the first begins: a value belongs to the first that is not below it."""
+    cells = read_whole("candidates", parameters.get("candidates", str(CELLS)), 10, MOST_CELLS)
+    return tuple((2 * cell * GRID_SIZE + cells) // (2 * cells) + 1 for cell in range(cells))
 
 
 def tree_of(

@@ -15,13 +15,10 @@ from app.estimators.interface import Accuracy, NotApplicable
 from app.services.shapes import kinds
 from app.services.shapes.kinds import AnyPlan
 from app.services.shapes.questions import (
-    COORDINATES,
-    COUNTED,
     DESCRIBE,
     FOUND_RANGE,
     ExpectedRange,
     ShapeQuestion,
-    resolve,
 )
 from app.services.shapes.steps import ShapeStep, plan_step
 from app.services.statistics import measured
@@ -49,12 +46,12 @@ class ShapeRequest(AnyRequest):
 
     @staticmethod
     def _resolved(study: StudyDefinition, ask: Ask, *, fresh: bool) -> ShapeQuestion:
-        return resolve(study, ask)
+        return kinds.resolve(study, ask)
 
     @property
     def sharpens(self) -> bool:
         """Whether it is of the kind whose answers can sharpen each other, see `app.services.shapes.steps`."""
-        return self.compares and self.question.estimator in (*COUNTED, COORDINATES)
+        return self.compares and self.question.shape.keeps
 
     async def towards(self, connection: Connection) -> Self:
         """As of every request; of a mean over a found range with the one that was found last, too.

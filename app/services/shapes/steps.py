@@ -22,11 +22,12 @@ own each time, and so have covariances.
 import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from typing import cast
 
 from app.core.cohort import Cohort, Cohorts, Groups
 from app.core.epsilon import MICRO
 from app.core.piece import LastStep, Piece, Taken
-from app.core.study import Currency, Relation, StudyDefinition, Trust
+from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators.anytime import Steps
 from app.estimators.choice_reports import report_noise
 from app.estimators.every_level import at_every_level
@@ -35,14 +36,14 @@ from app.estimators.piece_shares import combined_shares
 from app.estimators.shares import Noisy
 from app.services.shapes import coordinates, plans
 from app.services.shapes.crowd import ShapeCrowd
+from app.services.shapes.kinds import noise_of_pieces
 from app.services.shapes.labels import Label
 from app.services.shapes.plans import ShapePlan
 from app.services.shapes.priced_plan import Answered, PiecesPlan, Scans
-from app.services.shapes.questions import COORDINATES, COUNTED, ShapeQuestion
-from app.services.shapes.tables import TablePlan
-from app.services.statistics.label_pieces import labels_of, members_of
+from app.services.shapes.questions import COORDINATES, ShapeQuestion
+from app.services.statistics.label_pieces import gone_of, labels_of, members_of, places_of
 from app.services.statistics.piece_ledger import PieceLedger, PieceStep, check_gain, next_number
-from app.services.statistics.piece_noise import BIN_NOISES, PieceNoise, of_coordinates
+from app.services.statistics.piece_noise import PieceNoise
 from app.services.statistics.piece_sums import sums_of
 from app.services.statistics.steps import step_number
 from app.services.work import checkpoint
@@ -167,8 +168,7 @@ def plan_step(
     if not ledger.taking_part or not any(here.column("count")):
         return None
     # 1. Weights for each person's whole epsilon.
-    # Of a piece whose people have all left it is not known which label they had: it has a place in each.
-    gone = [piece.number for piece in pieces if piece.number not in label_of]
+    gone = gone_of(pieces, label_of)
     planner = _Planner(study, question, question.at_whole(), ledger, noise, step_number(before), gone)
     everyone = planner.people(here)
     if everyone is None:
@@ -198,7 +198,7 @@ def plan_step(
     if off_labels:
         whole = answered[0].of_labels([(one.crowd, one.plan) for one in labels], question)
     else:
-        whole = planner.reading(here, replace(everyone, crowd=crowd), kept, _numbers_in_order(kept))
+        whole = planner.reading(here, replace(everyone, crowd=crowd), kept, [piece.number for piece in kept])
     # 3. What that charges.
     step = ledger.step(before, kept, finer)
     silent = {cohort.id for cohort in here if cohort.trust is Trust.LOCAL} - crowd.reported()
@@ -299,9 +299,7 @@ class _Planner:
             if people is None:
                 return found
             pieces = (*kept, *self.joined(cohorts, people, kept, number))
-            numbers = _numbers_in_order(pieces)
-            ranks = {one: rank for rank, one in enumerate(sorted([*self.gone, *numbers]), 1)}
-            places = [ranks[one] for one in numbers]
+            places = places_of(pieces, self.gone)
             plan = self.reading(cohorts, replace(people, crowd=crowd), pieces, places)
             return replace(found, plan=plan, pieces=pieces)
         except NotApplicable:
@@ -328,15 +326,11 @@ class _Planner:
         }
         tilt = (question.tilt or 0) / MICRO
         plan = combined_shares(self._sums, sums, reports, tilt=tilt, currency=study.noise)
-        return (TablePlan if question.axes else ShapePlan).reading(question, crowd, plan)
+        return cast("type[ShapePlan]", question.shape).reading(question, crowd, plan)
 
     @property
     def _sums(self) -> int:
         return _sums(self.study, self.question)
-
-
-def _numbers_in_order(pieces: Sequence[Piece]) -> list[int]:
-    return [piece.number for piece in pieces]
 
 
 def _numbers(pieces: Sequence[Piece]) -> frozenset[int]:
@@ -346,14 +340,3 @@ def _numbers(pieces: Sequence[Piece]) -> frozenset[int]:
 def _sums(study: StudyDefinition, question: ShapeQuestion) -> int:
     """How many noisy sums a piece has: one a bin, two a coordinate."""
     return 2 * study.dimension if question.estimator == COORDINATES else len(question.starts) + 1
-
-
-def noise_of_pieces(estimator: str, currency: Currency, sums: int) -> PieceNoise:
-    """The noise of the pieces of a question, of means too.
-
-    Args:
-        estimator: What answers the question.
-        currency: Of the study.
-        sums: How many a piece has.
-    """
-    return BIN_NOISES[currency] if estimator in COUNTED else of_coordinates(currency, sums // 2)

@@ -8,7 +8,6 @@ from app.core.release import Used
 from app.estimators.found_range import FoundRange
 from app.services import work
 from app.services.observer import Observer
-from app.services.shapes.questions import COORDINATES, COVARIANCE
 from app.services.shapes.request import ShapeRequest
 from app.services.shapes.trees import Cells, Grown, Tree, grow, next_cells
 from app.store import bins
@@ -38,17 +37,10 @@ class Scanning:
 
     async def summed_up(self) -> Mapping[int, Sequence[int]]:
         """See `priced_plan.Scans`."""
-        study, question = self.request.study.definition, self.request.question
-        if question.pair and not question.axes:
-            first, second = map(study.measures.place, question.pair)
-            if question.estimator == COVARIANCE:
-                return await self._summed(bins.pair(first, second))
-            return await self._summed(
-                (bins.moments if self.request.compares else bins.bernstein)(first, second)
-            )
-        if question.estimator == COORDINATES:
-            return await self._summed(bins.coordinates(self.request.place or 0, study.dimension))
-        return await self._by_cell() if question.counts_bins else {}
+        question = self.request.question
+        if question.summed:
+            return await self._summed(question.summed)
+        return await self._by_cell() if question.shape.counts_bins else {}
 
     async def within(self, found: FoundRange) -> Mapping[int, Sequence[int]]:
         """See `priced_plan.Scans`."""

@@ -8,44 +8,46 @@ too. How far the two choices are from independent is read off the same counts (`
 A report of a device is of one choice, so local people have no part in it.
 """
 
+import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import product
+from typing import Any
 
+from app.core.study import StudyDefinition
 from app.estimators.bin_shares import BinShares
 from app.estimators.independence import p_value
-from app.estimators.shares import Noisy, SharesPlan
-from app.services.shapes.crowd import ShapeCrowd
+from app.estimators.shares import Noisy
+from app.services.shapes.parameters import read_pair
 from app.services.shapes.plans import ShapePlan
-from app.services.shapes.questions import ShapeQuestion
+from app.services.shapes.questions import TABLE
+from app.services.statistics.questions import Ask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePlan(ShapePlan):
-    """A table, priced, for one crowd.
+    """A table, priced, for one crowd."""
 
-    Attributes:
-        axes: Both measures with the labels of each.
-    """
-
-    axes: tuple[tuple[str, tuple[str, ...]], ...]
+    name, answers = TABLE, (TABLE,)
+    summary = "Noisy counts by pairs of choices, as shares of one choice whose labels are the pairs."
+    no_measure = ": its measures are two"
+    parts_of_document = ("cells", "p_value")
 
     @classmethod
-    def reading(cls, question: ShapeQuestion, crowd: ShapeCrowd, plan: SharesPlan) -> "TablePlan":
-        """See `ShapePlan`."""
-        return cls(crowd=crowd, plan=plan, costs=(), most=0, edges=(), choices=(), axes=question.axes)
+    def own(cls, study: StudyDefinition, ask: Ask, parameters: Mapping[str, str]) -> Mapping[str, Any]:
+        """See `ShapeEstimator`."""
+        pair = read_pair(study, parameters, choices=True)
+        axes = tuple((name, study.of_measure(name).choices) for name in pair)
+        cells = math.prod(len(labels) for _, labels in axes)
+        return {"pair": pair, "axes": axes, "starts": tuple(range(1, cells)), "numbers": cells}
 
     def read(self, *drawn: Noisy) -> dict[str, object]:
         """See `ShapePlan`; and how likely the table would be without any dependence."""
-        rows = len(self.axes[0][1])
+        rows = len(self.question.axes[0][1])
         return ShapePlan.read(self, *drawn) | {"p_value": p_value(self.plan, drawn, rows)}
 
-    @property
-    def parts_of_document(self) -> tuple[str, ...]:
-        """See `ShapePlan`."""
-        return "cells", "p_value"
-
     def _parts(self, read: BinShares) -> dict[str, object]:
-        (first, labels), (second, others) = self.axes
+        (first, labels), (second, others) = self.question.axes
         return {
             "cells": [
                 {"where": {first: one, second: other}, **asdict(share)}

@@ -30,7 +30,7 @@ from app.estimators import registry
 from app.estimators.interface import Estimator, NotApplicable, Plan, Question
 from app.services.statistics import planning, steps
 from app.services.statistics.crowds import Crowd
-from app.services.statistics.label_pieces import labels_of, members_of
+from app.services.statistics.label_pieces import gone_of, labels_of, members_of, places_of
 from app.services.statistics.piece_ledger import PieceLedger, check_gain, next_number
 from app.services.statistics.piece_noise import NOISES
 from app.services.statistics.questions import Resolved
@@ -69,8 +69,7 @@ def plan_by(
     kept: dict[str, list[Piece]] = {name: [] for name in cells}
     for piece in ledger.kept:
         kept[label_of[piece.number]].append(piece)
-    # Of a piece whose people have all left it is not known which label they had: it has a place in each.
-    gone = [piece.number for piece in pieces if piece.number not in label_of]
+    gone = gone_of(pieces, label_of)
     number, parts, step = next_number(pieces), list[LabelPart](), steps.step_number(before)
     for name, cell in cells.items():
         checkpoint()
@@ -169,8 +168,7 @@ def _part(
             return replace(part, plan=cache(lambda: _read_freely(of_label))) if free else part
         weights = of_label.weights
         pieces = (*kept, *steps.joined(study, ledger, of_label, weights, kept, number))
-        ranks = {one: rank for rank, one in enumerate(sorted([*gone, *(one.number for one in pieces)]), 1)}
-        places = [ranks[piece.number] for piece in pieces]
+        places = places_of(pieces, gone)
     except (BudgetExhausted, NotApplicable):
         return part
     if not steps.is_answered(of_label, pieces):

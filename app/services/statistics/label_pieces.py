@@ -35,3 +35,15 @@ def labels_of(
         if labels:
             found[piece.number] = labels.pop()
     return found
+
+
+def gone_of(pieces: Sequence[Piece], label_of: Mapping[int, str]) -> list[int]:
+    """Numbers of the pieces whose people have all left: it is not known which label they had."""
+    return [piece.number for piece in pieces if piece.number not in label_of]
+
+
+def places_of(pieces: Sequence[Piece], gone: Sequence[int]) -> list[int]:
+    """The places of a label's pieces among them and all that are gone, see `app.estimators.anytime`."""
+    numbers = [piece.number for piece in pieces]
+    ranks = {one: rank for rank, one in enumerate(sorted([*gone, *numbers]), 1)}
+    return [ranks[one] for one in numbers]

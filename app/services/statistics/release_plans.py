@@ -11,7 +11,7 @@ from app.services.statistics import drafting
 from app.services.statistics.answers_left import answers_left, steps_left
 from app.services.statistics.drafting import PlannedEstimator
 from app.services.statistics.reading import Reading
-from app.services.statistics.release_request import MeanSituation, PlannedMean, ReleaseRequest
+from app.services.statistics.release_request import MeanSituation, ReleaseRequest
 from app.services.statistics.steps import MeanStep
 
 
@@ -25,18 +25,22 @@ def priced(
         if name == registry.AUTO
         else [registry.get(name, definition.relation, definition.noise)]
     )
-    planned = [entry for one in estimators if (entry := _plan(request, now, one, reading))]
-    made: PlannedMean | None = None
+    step: MeanStep | None = None
     refusal: ServiceError | None = None
     try:
-        made = now.made(request)
+        step = now.step(request)
+        made = step or now.alone(request)
         request.check_read(made)
         request.check_told(now, made)
     except (NotApplicable, PrivacyRefusal) as why:
         refusal = why
+    # The step of a named estimator is the one that answers.
+    known = None if name == registry.AUTO else step
+    planned = [entry for one in estimators if (entry := _plan(request, now, one, reading, known))]
     # Steps are chosen by what they come to at share 1, others by the answer itself.
-    step = made.estimator.name if made is not None and made.by_steps else None
-    planned.sort(key=lambda entry: (step is not None and entry.estimator != step, entry.of_mean))
+    planned.sort(
+        key=lambda entry: (step is not None and entry.estimator != step.estimator.name, entry.of_mean)
+    )
     if planned:
         nothing = isinstance(refusal, SaysNothing) and planned[0].answers_left
         planned[0] = replace(planned[0], chosen=True, answers_left=0 if nothing else planned[0].answers_left)
@@ -44,12 +48,16 @@ def priced(
 
 
 def _plan(
-    request: ReleaseRequest, now: MeanSituation, estimator: Estimator, reading: Reading
+    request: ReleaseRequest,
+    now: MeanSituation,
+    estimator: Estimator,
+    reading: Reading,
+    known: MeanStep | None,
 ) -> PlannedEstimator | None:
-    """What one estimator would do; None where it has no answer."""
+    """What one estimator would do, of which a step may be known; None where it has no answer."""
     definition, resolved = request.study.definition, request.question
     try:
-        step = now.step(request, [estimator])
+        step = known or now.step(request, [estimator])
         if step is not None:
             request.check_read(step)
     except (NotApplicable, PrivacyRefusal):

@@ -214,9 +214,10 @@ class MeanSituation(AnySituation[ReleaseRequest]):
 
     def made(self, request: ReleaseRequest) -> PlannedMean:
         """The answer to a request: a step, or one with noise of its own."""
-        step = self.step(request)
-        if step is not None:
-            return step
+        return self.step(request) or self.alone(request)
+
+    def alone(self, request: ReleaseRequest) -> Alone:
+        """The answer to a request with noise of its own."""
         chosen = planning.choose(request.study.definition, self.people, request.question, self.question)
         estimator, plan, question = chosen
         return Alone(estimator=estimator, question=question, plan=plan, crowd=self.people)

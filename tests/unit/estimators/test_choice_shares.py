@@ -18,7 +18,8 @@ from app.estimators.choice_reports import report_noise
 from app.estimators.interface import NoContributions
 from app.services.shapes import kinds as shape_kinds
 from app.services.shapes import plans as shape_plans
-from app.services.shapes.questions import SHARES, resolve
+from app.services.shapes.kinds import resolve
+from app.services.shapes.questions import SHARES
 from app.services.statistics.questions import Ask
 from tests.support.choices import cohorts, error, plan_of, shares_of, study_of_choices
 

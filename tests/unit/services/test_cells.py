@@ -14,7 +14,6 @@ from app.core.piece import Piece
 from app.core.study import Relation, StudyDefinition
 from app.estimators.interface import Plan
 from app.services.shapes import kinds as shape_kinds
-from app.services.shapes import questions as shape_questions
 from app.services.shapes.steps import plan_step as plan_shape_step
 from app.services.statistics import planning
 from app.services.statistics.by_label import plan_by
@@ -119,7 +118,7 @@ def test_shapes_by_cells_cost_what_they_cost_by_the_labels_of_one_attribute(
     study = replace(study, delta=delta)
     prices = list[list[object]]()
     for one, cohorts, by in ((study, crowd(), "region,age"), (*flattened(study), "cell")):
-        question = shape_questions.resolve(one, Ask(statistic=statistic, by=by, share=MICRO // 2))
+        question = shape_kinds.resolve(one, Ask(statistic=statistic, by=by, share=MICRO // 2))
         question = question.leveled(one, [])
         plan = shape_kinds.make(one, question, cohorts)
         prices.append([plan.most, list(plan.charges()), plan.predicted_error])
@@ -168,7 +167,7 @@ def test_attributes_have_one_order_and_a_problem_says_what_is_wrong():
         (Ask(by="region,"), "must name attributes of the study: region, sex, age"),
         (Ask(by="region,age", where="age:60-"), "names age, of which where names the label"),
     ):
-        for statistic, read in (("mean", resolve), ("median", shape_questions.resolve)):
+        for statistic, read in (("mean", resolve), ("median", shape_kinds.resolve)):
             with pytest.raises(InvalidRequest) as refused:
                 read(STUDY, replace(ask, statistic=statistic))
             assert [(one.field, one.reason) for one in refused.value.fields] == [("by", reason)]
@@ -180,7 +179,7 @@ def test_limits_are_those_of_the_product():
         attributes=Attributes.of({"a": [f"a{n}" for n in range(20)], "b": [f"b{n}" for n in range(10)]}),
     )
     for by, fits in (("a", True), ("a,b", False)):
-        question = shape_questions.resolve(many, Ask(statistic="histogram", by=by, parameters={"bins": "60"}))
+        question = shape_kinds.resolve(many, Ask(statistic="histogram", by=by, parameters={"bins": "60"}))
         if fits:
             question.refuse_too_many_numbers(many)
             continue

@@ -20,8 +20,8 @@ from app.core.study import Relation, StudyDefinition, Trust
 from app.services.shapes import coordinates
 from app.services.shapes import kinds as shape_kinds
 from app.services.shapes.coordinates import CoordinatesPlan
+from app.services.shapes.kinds import resolve
 from app.services.shapes.labels import LabelsPlan
-from app.services.shapes.questions import resolve
 from app.services.statistics.questions import Ask
 from dither_research.histories import STUDY
 

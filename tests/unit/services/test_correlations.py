@@ -14,8 +14,9 @@ from app.core.study import Currency, Relation, StudyDefinition
 from app.services.shapes import covariances
 from app.services.shapes import kinds as shape_kinds
 from app.services.shapes.covariances import PairPlan
+from app.services.shapes.kinds import resolve
 from app.services.shapes.labels import LabelsPlan
-from app.services.shapes.questions import CORRELATION, COVARIANCE, resolve
+from app.services.shapes.questions import CORRELATION, COVARIANCE
 from app.services.statistics.questions import PAIR, Ask
 from dither_research.label_audit import BY_REGION
 from tests.unit.services.test_covariances import (

@@ -21,8 +21,9 @@ from app.core.study import Relation, StudyDefinition, Trust
 from app.services.shapes import covariances
 from app.services.shapes import kinds as shape_kinds
 from app.services.shapes.covariances import PairPlan
+from app.services.shapes.kinds import resolve
 from app.services.shapes.labels import LabelsPlan
-from app.services.shapes.questions import COVARIANCE, resolve
+from app.services.shapes.questions import COVARIANCE
 from app.services.statistics.questions import PAIR, Ask
 from tests.unit.services.test_covariances import (
     GAUSSIAN,

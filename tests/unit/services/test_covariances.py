@@ -17,7 +17,8 @@ from app.core.study import Currency, Relation, StudyDefinition, Trust
 from app.services.shapes import covariances
 from app.services.shapes import kinds as shape_kinds
 from app.services.shapes.covariances import PairPlan
-from app.services.shapes.questions import COVARIANCE, resolve
+from app.services.shapes.kinds import resolve
+from app.services.shapes.questions import COVARIANCE
 from app.services.statistics.questions import PAIR, Ask
 from dither_research.histories import STUDY
 

@@ -24,7 +24,7 @@ from app.estimators.interface import NoContributions, NotApplicable
 from app.estimators.quantiles import error_law
 from app.services.shapes import found_means
 from app.services.shapes.found_plans import FoundPlan
-from app.services.shapes.questions import resolve
+from app.services.shapes.kinds import resolve
 from app.services.statistics.questions import Ask
 from dither_research.histories import STUDY, cohort_of
 

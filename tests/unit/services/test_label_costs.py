@@ -13,7 +13,6 @@ from app.core.study import Trust
 from app.estimators.combination import combination_plan
 from app.estimators.interface import NotApplicable, Plan
 from app.services.shapes import kinds as shape_kinds
-from app.services.shapes import questions as shape_questions
 from app.services.shapes.steps import plan_step
 from app.services.statistics import steps
 from app.services.statistics.by_label import plan_by
@@ -67,7 +66,7 @@ def _no_look_at_all_segments_for_a_label(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_each_cohort_is_looked_at_a_few_times(statistic: str):
     cohorts, question = (
         people(),
-        shape_questions.resolve(
+        shape_kinds.resolve(
             STUDY, Ask(statistic=statistic, by="region", tilt=0 if statistic != "count" else None)
         ),
     )

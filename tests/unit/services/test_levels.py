@@ -18,7 +18,7 @@ from app.core.errors import InvalidRequest
 from app.core.grid import GRID_SIZE
 from app.core.study import Relation, Study, StudyDefinition, StudyState, Trust
 from app.estimators.deviations import uneven_at_most
-from app.services.shapes import questions as shape_questions
+from app.services.shapes import kinds as shape_kinds
 from app.services.shapes.request import ShapeRequest
 from app.services.statistics import planning
 from app.services.statistics.any_request import AnyRequest
@@ -171,10 +171,10 @@ def test_questions_that_exist_keep_their_digests() -> None:
     for published in ((), [numbered(1, 1500)]):
         resolved = resolve(STUDY, Ask()).leveled(STUDY, published)
         assert resolved.digest == hashlib.sha256(told).digest()
-    shape = shape_questions.resolve(STUDY, Ask(statistic="histogram"))
+    shape = shape_kinds.resolve(STUDY, Ask(statistic="histogram"))
     assert shape.leveled(STUDY, [numbered(1, 1500)]).digest == shape.digest
     assert "least_epsilon" not in shape.asked()
-    asked = shape_questions.resolve(STUDY, Ask(statistic="histogram", least_epsilon=MICRO))
+    asked = shape_kinds.resolve(STUDY, Ask(statistic="histogram", least_epsilon=MICRO))
     assert asked.digest != shape.digest
     assert resolve(STUDY, Ask(least_epsilon=MICRO)).digest != resolve(STUDY, Ask()).digest
 
@@ -198,7 +198,7 @@ def test_no_one_may_offer_what_is_outside_of_the_range(least: int) -> None:
             resolve(STUDY, Ask(statistic=statistic, least_epsilon=least))
     for statistic in ("histogram", "count", "median"):
         with pytest.raises(InvalidRequest, match="least_epsilon"):
-            shape_questions.resolve(STUDY, Ask(statistic=statistic, least_epsilon=least))
+            shape_kinds.resolve(STUDY, Ask(statistic=statistic, least_epsilon=least))
 
 
 def test_where_offers_are_public_there_is_no_such_question() -> None:
@@ -206,7 +206,7 @@ def test_where_offers_are_public_there_is_no_such_question() -> None:
     with pytest.raises(InvalidRequest, match="least_epsilon"):
         resolve(public, Ask(least_epsilon=MICRO))
     with pytest.raises(InvalidRequest, match="least_epsilon"):
-        shape_questions.resolve(public, Ask(statistic="histogram", least_epsilon=MICRO))
+        shape_kinds.resolve(public, Ask(statistic="histogram", least_epsilon=MICRO))
 
 
 def test_a_number_of_people_is_one_of_people() -> None:

@@ -139,7 +139,7 @@ def test_all_people_with_one_label_read_what_a_question_without_labels_reads():
     label = steps[0].labels[0].plan
     assert label is not None
     published, _ = taken_out(alone.last)
-    assert label.of_pieces(pieces, counts) == published
+    assert label.read(*label.beside(pieces, counts)) == published
 
 
 def test_people_of_a_label_that_leave_are_counted_as_an_error_of_the_whole():

@@ -20,10 +20,11 @@ from app.core.study import Currency, Relation, Trust
 from app.estimators.interface import NoContributions
 from app.services.shapes.counts import CountPlan
 from app.services.shapes.descriptions import Description
+from app.services.shapes.kinds import resolve
 from app.services.shapes.labels import LabelsPlan
 from app.services.shapes.plans import ShapePlan
 from app.services.shapes.quantiles import QuantilePlan
-from app.services.shapes.questions import COUNT, DESCRIBE, MEDIAN, SHARES, resolve
+from app.services.shapes.questions import COUNT, DESCRIBE, MEDIAN, SHARES
 from app.services.statistics.questions import Ask
 from dither_research.histories import STUDY
 from tests.support.choices import plan_of, study_of_choices

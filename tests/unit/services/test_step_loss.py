@@ -24,7 +24,7 @@ from app.core.grid import square as square_of
 from app.core.piece import LastStep, Piece
 from app.mechanisms.refined_gaussian import part_sigma
 from app.mechanisms.refined_laplace import _weights
-from app.services.shapes.questions import resolve
+from app.services.shapes.kinds import resolve
 from app.services.shapes.steps import ShapeStep, plan_step
 from app.services.statistics.piece_noise import LaplaceBins, step_scale
 from app.services.statistics.questions import Ask
