@@ -120,12 +120,9 @@ def _line(found: Release) -> list[dict[str, object]]:
         (f"{found.of} at {found.on} {one.at:.6g}", one.estimate, one, None) for one in (found.band or ())[::5]
     ]
     return [
-        {
-            "number": name,
-            "estimate": headline(estimate or 0.0, these.lower, these.upper).estimate,
-            "these people": f"{these.lower:.6g} to {these.upper:.6g}",
-            "population": "" if population is None else _ends(population),
-        }
+        _numbered(
+            "number", name, headline(estimate or 0.0, these.lower, these.upper).estimate, these, population
+        )
         for name, estimate, these, population in rows
     ]
 
@@ -144,18 +141,18 @@ def _described(found: Release | LabelAnswer) -> list[dict[str, object]]:
         (f"quantile {one.q:g}", _shown(one).estimate, one.interval, one.population_interval)
         for one in found.quartiles
     ]
-    return [
-        {
-            "name": name,
-            "estimate": estimate,
-            "these people": _ends(these),
-            "population": "" if population is None else _ends(population),
-        }
-        for name, estimate, these, population in rows
-    ]
+    return [_numbered("name", *row) for row in rows]
 
 
-def _ends(interval: Interval) -> str:
+def _numbered(
+    heading: str, name: str, estimate: str, these: Interval | LinePoint, population: Interval | None
+) -> dict[str, object]:
+    """A row of a table of several numbers."""
+    ends = {"these people": _ends(these), "population": "" if population is None else _ends(population)}
+    return {heading: name, "estimate": estimate, **ends}
+
+
+def _ends(interval: Interval | LinePoint) -> str:
     return f"{interval.lower:.6g} to {interval.upper:.6g}"
 
 

@@ -179,21 +179,22 @@ def _argument(metavar: str, meaning: str) -> Any:
     return Annotated[str, typer.Argument(metavar=metavar, help=meaning)]
 
 
-_PAIR = {
-    "first": _argument("NAME", "One of the study's numbers; of a table one of its choices."),
-    "second": _argument("NAME", "Another one."),
+_NEEDED: Mapping[str, Mapping[str, Any]] = {
+    "between": {"between": _argument("NAME:LABEL,LABEL", "An attribute and two of its labels.")},
+    "q": {"q": _argument("Q", "Which part of the people lies at or below it, such as 0.9.")},
+    "measures": {
+        "first": _argument("NAME", "One of the study's numbers; of a table one of its choices."),
+        "second": _argument("NAME", "Another one."),
+    },
+    "of": {"of": _argument("OF", "The number that is explained.")},
+    "on": {"on": _argument("ON", "The number that explains it.")},
 }
+"""What must be said, by the fields that statistics need."""
 
 ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
-    "difference": {"between": _argument("NAME:LABEL,LABEL", "An attribute and two of its labels.")},
-    "quantile": {"q": _argument("Q", "Which part of the people lies at or below it, such as 0.9.")},
-    "covariance": _PAIR,
-    "correlation": _PAIR,
-    "table": _PAIR,
-    "regression": {
-        "of": _argument("OF", "The number that is explained."),
-        "on": _argument("ON", "The number that explains it."),
-    },
+    name: {argument: kind for field in one.needs for argument, kind in _NEEDED[field].items()}
+    for name, one in STATISTICS.items()
+    if one.needs
 }
 """What must be said of a statistic, as the SDK's methods take it."""
 

@@ -4,27 +4,14 @@ from collections.abc import Mapping
 
 import typer
 
+from app.core.question import STATISTICS
+
 EXAMPLES: Mapping[str, str] = {
+    **{name: f"{name} {one.example}" for name, one in STATISTICS.items()},
     "serve": "serve --data-dir .dither --port 8000",
     "migrate": "migrate --data-dir .dither",
     "plan": "plan commute --share 0.2 --statistic sd",
     "size": "size --error 1 --range 0 120 --epsilon 0.5",
-    "mean": "mean commute --estimator optimal -p shrinkage=none",
-    "sum": "sum commute",
-    "variance": "variance commute",
-    "sd": "sd commute --share 0.2",
-    "difference": "difference income region:north,south",
-    "histogram": "histogram commute --edges 15,30,60",
-    "shares": "shares party --share 0.2",
-    "distribution": "distribution commute --bins 20 --share 0.2",
-    "quantile": "quantile commute 0.9",
-    "median": "median commute",
-    "count": "count commute --where region:north",
-    "covariance": "covariance household income age",
-    "correlation": "correlation household income age",
-    "table": "table household party sex",
-    "regression": "regression household income age",
-    "describe": "describe commute",
     "change": "change mood-2",
     "trend": "trend mood-2",
     "release": "release commute --share 0.1 --key 2030-01",

@@ -235,6 +235,18 @@ ALLOW_WORSE = Field(
 
 _OF_ALL = ("share", "epsilon", "expected_size", "least_epsilon", "tilt", "where", "by", "measure", "level")
 _OF_MEAN = ("estimator", *_OF_ALL)
+_OF_SUM = (
+    "estimator",
+    "share",
+    "until",
+    "epsilon",
+    "tilt",
+    "where",
+    "by",
+    "measure",
+    "simultaneous",
+    "level",
+)
 _OF_PAIR = tuple(name for name in _OF_ALL if name != "measure")
 
 
@@ -246,11 +258,18 @@ class Statistic:
         summary: What an answer shows, and when it costs something, in a line.
         fields: What may be said of it, beside `statistic`.
         needs: Those without which there is no answer.
+        example: Of its command, behind the name.
+        unit: Of its predicted error.
+        error: What that is the root mean square error of, with a place for "of each coordinate"; empty for
+            what is asked.
     """
 
     summary: str
     fields: Sequence[str]
     needs: Sequence[str] = ()
+    example: str = "commute"
+    unit: str = "in the data's unit"
+    error: str = ""
 
     @property
     def own(self) -> Sequence[str]:
@@ -262,89 +281,120 @@ _READ_OFF = (
     "The first to ask a question spends for it; after `dither mean` it is free where the number of people is "
     "public."
 )
+_PART = "part of all people"
+_OF_SPREAD = "of the correlation of numbers that are spread evenly"
 
 STATISTICS: Mapping[str, Statistic] = {
     "mean": Statistic(
         summary="Show the best answer so far. The first to ask a question spends for it; asking again is "
         "free.",
         fields=(*_OF_MEAN, "until", "simultaneous", "standardize", "range", "range_part"),
+        example="commute --estimator optimal -p shrinkage=none",
     ),
     "sum": Statistic(
         summary=f"Show the sum of the values. {_READ_OFF}",
-        fields=(
-            "estimator",
-            "share",
-            "until",
-            "epsilon",
-            "tilt",
-            "where",
-            "by",
-            "measure",
-            "simultaneous",
-            "level",
-        ),
+        fields=_OF_SUM,
     ),
-    "variance": Statistic(summary=f"Show the variance of the values. {_READ_OFF}", fields=_OF_MEAN),
-    "sd": Statistic(summary=f"Show the standard deviation of the values. {_READ_OFF}", fields=_OF_MEAN),
+    "variance": Statistic(
+        summary=f"Show the variance of the values. {_READ_OFF}",
+        fields=_OF_MEAN,
+        unit="in the square of the data's unit",
+        error="of the variance{}, at most",
+    ),
+    "sd": Statistic(
+        summary=f"Show the standard deviation of the values. {_READ_OFF}",
+        fields=_OF_MEAN,
+        example="commute --share 0.2",
+        error="of the standard deviation{}, at most",
+    ),
     "difference": Statistic(
         summary="Show the mean of a label less that of another one. It is free after `dither mean --by`.",
         fields=("between", "of", *_OF_MEAN, "until", "simultaneous", "range", "range_part"),
         needs=("between",),
+        example="income region:north,south",
     ),
     "histogram": Statistic(
         summary="Show which part of the people lies in each bin. The first to ask spends; asking again is "
         "free.",
         fields=("edges", "bins", *_OF_ALL),
+        example="commute --edges 15,30,60",
+        unit=_PART,
+        error="of a bin's share",
     ),
     "distribution": Statistic(
         summary="Show which part of the people lies below each edge. It is free after the histogram of the "
         "bins.",
         fields=("edges", "bins", *_OF_ALL),
+        example="commute --bins 20 --share 0.2",
+        unit=_PART,
+        error="of a bin's share",
     ),
     "quantile": Statistic(
         summary="Show the value that a part of the people does not exceed. The first to ask spends for it.",
         fields=("q", "candidates", *_OF_ALL),
         needs=("q",),
+        example="commute 0.9",
+        unit=_PART,
+        error="of the rank",
     ),
     "median": Statistic(
         summary="Show the value that half of the people do not exceed. The first to ask spends for it.",
         fields=("candidates", *_OF_ALL),
+        unit=_PART,
+        error="of the rank",
     ),
     "describe": Statistic(
         summary="Show count, mean, standard deviation and quartiles, with one price. The first to ask "
         "spends for it.",
         fields=("candidates", *_OF_ALL),
+        error="of the mean",
     ),
     "shares": Statistic(
         summary="Show which part of the people made each choice. The first to ask spends; asking again is "
         "free.",
         fields=_OF_ALL,
+        example="party --share 0.2",
+        unit=_PART,
+        error="of a choice's share",
     ),
     "count": Statistic(
         summary="Show how many people there are: free where it is public, with noise where it is secret.",
         fields=("share", "until", "epsilon", "expected_size", "least_epsilon", "where", "by", "level"),
+        example="commute --where region:north",
+        unit="people",
     ),
     "covariance": Statistic(
         summary="Show how two numbers of people go together. The first to ask spends; asking again is free.",
         fields=("measures", *_OF_PAIR),
         needs=("measures",),
+        example="household income age",
+        unit="in the product of both units",
     ),
     "correlation": Statistic(
         summary="Show how closely two numbers of people go together, at the price of a covariance.",
         fields=("measures", *_OF_PAIR),
         needs=("measures",),
+        example="household income age",
+        unit="without a unit",
+        error=_OF_SPREAD,
     ),
     "regression": Statistic(
         summary="Show the line of one number on another one: free after their correlation, and the other "
         "way round.",
         fields=("of", "on", *_OF_PAIR),
         needs=("of", "on"),
+        example="household income age",
+        unit="without a unit",
+        error=_OF_SPREAD,
     ),
     "table": Statistic(
         summary="Show which part of the people made each pair of two choices, and whether these go together. "
         "The first to ask spends; asking again is free.",
         fields=("measures", *_OF_PAIR),
         needs=("measures",),
+        example="household party sex",
+        unit=_PART,
+        error="of a pair's share",
     ),
 }
 """Every statistic, with its fields."""

@@ -1,6 +1,6 @@
 """Plots of a histogram, of shares by choice and of a distribution function with what is known of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,56 +10,45 @@ from app.core.numbers import headline
 from app.dashboard import label_plots
 from app.dashboard.canvas import FULL, TICK_WIDTH, Axis, bar, draw_both, points, reach
 from app.dashboard.scales import Linear, Named, Scale, nice_ceiling
+from app.web.documents.release import LabelOut, PublishedOut
 from app.web.documents.shape import (
-    CoordinatesReleaseOut,
     CorrelationReleaseOut,
     DescriptionOut,
-    HistogramOfLabelOut,
     HistogramReleaseOut,
     LineOut,
     Published,
     ShareOfBinOut,
     ShareOfCellOut,
     ShareOfChoiceOut,
-    SharesOfLabelOut,
-    SharesReleaseOut,
-    TableReleaseOut,
 )
 
 
 def drawn(release: Published | None) -> dict[str, Any]:
     """The plots of an answer of several numbers, and of each label; None: not such."""
-    names = ("histogram_plot", "distribution_plot", "coordinates_plot", "described_plot")
+    names = ("rows_plot", "distribution_plot", "described_plot")
     plots: dict[str, Any] = dict.fromkeys(names) | {"of_labels": (), "line_plots": ()}
     if isinstance(release, CorrelationReleaseOut):
         pairs = (release.measures, release.measures[::-1])
         plots["line_plots"] = [line(one, *pair) for one, pair in zip(release.lines, pairs, strict=True)]
     if isinstance(release, DescriptionOut):
         plots["described_plot"] = label_plots.described(release)
-    if isinstance(release, CoordinatesReleaseOut):
-        plots["coordinates_plot"] = label_plots.coordinates(release.coordinates, y=release.statistic)
-        plots["of_labels"] = [
-            (one, label_plots.coordinates(one.coordinates or (), y=release.statistic))
-            for one in release.groups or ()
-        ]
-    if isinstance(release, TableReleaseOut):
-        plots["histogram_plot"] = crossed(release.cells)
-        plots["of_labels"] = [(one, crossed(one.cells or ())) for one in release.groups or ()]
-    if not isinstance(release, HistogramReleaseOut | SharesReleaseOut):
-        return plots
-    plots["histogram_plot"] = _of(release)
     if isinstance(release, HistogramReleaseOut) and release.cumulative is not None:
         plots["distribution_plot"] = distribution(release.cumulative)
-    plots["of_labels"] = [(one, _of(one)) for one in release.groups or ()]
+    if isinstance(release, PublishedOut) and release.sharpens:
+        plots["rows_plot"] = _rows(release, release)
+        plots["of_labels"] = [(one, _rows(release, one)) for one in release.groups or ()]
     return plots
 
 
-def _of(
-    answer: HistogramReleaseOut | SharesReleaseOut | HistogramOfLabelOut | SharesOfLabelOut,
-) -> Markup | None:
-    if isinstance(answer, HistogramReleaseOut | HistogramOfLabelOut):
-        return None if answer.bins is None else shares(answer.bins)
-    return None if answer.choices is None else choices(answer.choices)
+def _rows(release: PublishedOut[Any], answer: PublishedOut[Any] | LabelOut) -> Markup:
+    """The plot of the rows of an answer for all people or for a label; empty without any."""
+    rows = getattr(answer, release.sharpens)
+    if not rows:
+        return Markup("")
+    if release.sharpens == "coordinates":
+        return label_plots.coordinates(rows, y=release.statistic)
+    draw: Mapping[str, Callable[[Any], Markup]] = {"bins": shares, "choices": choices, "cells": crossed}
+    return draw[release.sharpens](rows)
 
 
 def shares(bins: Sequence[ShareOfBinOut]) -> Markup:
@@ -104,8 +93,6 @@ def _bars(
 
 def crossed(cells: Sequence[ShareOfCellOut]) -> Markup:
     """A rectangle a cell, the darker the more people are in it, with its share."""
-    if not cells:
-        return Markup("")
     (first, second), most = cells[0].where, max(one.share for one in cells) or 1.0
     rows, columns = (list(dict.fromkeys(one.where[name] for one in cells)) for name in (first, second))
 

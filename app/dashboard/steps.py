@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from markupsafe import Markup, escape
 
@@ -13,18 +13,8 @@ from app.dashboard.requests import PageRequest
 from app.dashboard.scales import Linear, Scale, nice_ceiling
 from app.services.work import run
 from app.web.documents.plan import PlanOut
-from app.web.documents.release import IntervalOut, ReleaseOut
-from app.web.documents.shape import (
-    CoordinatesReleaseOut,
-    HistogramReleaseOut,
-    Published,
-    SharesReleaseOut,
-    TableReleaseOut,
-    published,
-)
-
-Sharpened = ReleaseOut | HistogramReleaseOut | SharesReleaseOut | TableReleaseOut | CoordinatesReleaseOut
-"""Answers whose shares add up."""
+from app.web.documents.release import PublishedOut
+from app.web.documents.shape import Published, published
 
 MOST = 50
 """How many steps are shown."""
@@ -34,17 +24,21 @@ MOST = 50
 class ShownStep:
     """An answer among those that sharpen each other, and half of its widest 95 % interval [its unit]."""
 
-    release: Sharpened
+    release: PublishedOut[Any]
     half: float
 
 
 async def steps_of(request: PageRequest, release: Published) -> list[ShownStep]:
     """The newest steps of shares among which a release is, the oldest first; none of a single answer."""
-    if not isinstance(release, Sharpened):
+    if not (isinstance(release, PublishedOut) and release.sharpened):
         return []
     stored = await request.api.services.releases.steps(release.id, MOST)
     found = await run(lambda: [published(one.body) for one in stored])
-    steps = [ShownStep(release=one, half=_half(one)) for one in found if isinstance(one, Sharpened)]
+    steps = [
+        ShownStep(release=one, half=max(its.interval.upper - its.interval.lower for its in one.sharpened) / 2)
+        for one in found
+        if isinstance(one, PublishedOut) and one.sharpened
+    ]
     return steps if len(steps) > 1 and any(one.release.id == release.id for one in steps) else []
 
 
@@ -104,20 +98,3 @@ def plot(steps: Sequence[ShownStep], plan: PlanOut | None = None) -> Markup:
         Axis("± of the 95 % interval", partial(Linear, 0, top)),
         marks,
     )
-
-
-def _half(release: Sharpened) -> float:
-    return max((one.upper - one.lower) / 2 for one in _intervals(release))
-
-
-def _intervals(release: Sharpened) -> list[IntervalOut]:
-    match release:
-        case HistogramReleaseOut():
-            return [one.interval for one in release.bins]
-        case SharesReleaseOut():
-            return [one.interval for one in release.choices]
-        case TableReleaseOut():
-            return [one.interval for one in release.cells]
-        case CoordinatesReleaseOut():
-            return [one.interval for one in release.coordinates]
-    return [release.interval]

@@ -69,8 +69,8 @@ async def show(request: PageRequest) -> Response:
     by, groups = getattr(shown, "by", None), getattr(shown, "groups", None)
 
     def drawn() -> dict[str, Any]:
-        plots = _label_plots(shown, read) | shape_plots.drawn(shown)
-        return plots | {"steps_plot": steps.plot(sharpened)}
+        plots = {"plots": shape_plots.drawn(shown), "steps_plot": steps.plot(sharpened)}
+        return _label_plots(shown, read) | plots
 
     return render(
         request,

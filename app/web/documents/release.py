@@ -6,11 +6,12 @@ A release is answered from its stored bytes; what depends on who asks, and when,
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
+from app.core.question import STATISTICS
 from app.core.records import CohortCharge
 from app.core.study import Relation
 from app.web.documents.types import EpsilonOut, Mu2Out, WireOut
@@ -205,6 +206,9 @@ OfLabel = TypeVar("OfLabel", bound=LabelOut)
 class PublishedOut(AnswerOut, Generic[OfLabel]):
     """What every answer to a question says beside its numbers."""
 
+    sharpens: ClassVar[str] = ""
+    """The field of the numbers that further shares sharpen; empty where each answer has noise of its own."""
+
     where: dict[str, str] | None = Field(
         None, description="The labels of the people whom it is about; left out where it is about all."
     )
@@ -260,6 +264,11 @@ class PublishedOut(AnswerOut, Generic[OfLabel]):
         None, description="What larger offers count as; all weigh the same where it is the least. As `about`."
     )
 
+    @property
+    def sharpened(self) -> Sequence[Any]:
+        """The numbers that further shares sharpen, with their intervals."""
+        return getattr(self, self.sharpens) if self.sharpens else ()
+
 
 class ReleaseOut(PublishedOut[GroupOut]):
     """One published answer, with its price and its accuracy.
@@ -312,6 +321,11 @@ class ReleaseOut(PublishedOut[GroupOut]):
         description="Where it is secret who is there: it is the mean of the people of all answers that it "
         "combines, each counted with the weights of those that have them; they sum to 1.",
     )
+
+    @property
+    def sharpened(self) -> Sequence[Any]:
+        """The one number."""
+        return (self,)
 
 
 class CurrentReleaseOut(ReleaseOut):
@@ -388,27 +402,6 @@ def error_of(statistic: str, *, of_coordinates: bool = False) -> tuple[str, str]
     >>> error_of("mean")
     ("in the data's unit", 'of the mean')
     """
-    each = " of each coordinate" if of_coordinates else ""
-    match statistic:
-        case "count":
-            return "people", "of the count"
-        case "covariance":
-            return "in the product of both units", "of the covariance"
-        case "correlation" | "regression":
-            return "without a unit", "of the correlation of numbers that are spread evenly"
-        case "table":
-            return "part of all people", "of a pair's share"
-        case "shares":
-            return "part of all people", "of a choice's share"
-        case "histogram" | "distribution":
-            return "part of all people", "of a bin's share"
-        case "quantile" | "median":
-            return "part of all people", "of the rank"
-        case "variance":
-            return "in the square of the data's unit", f"of the variance{each}, at most"
-        case "sd":
-            return "in the data's unit", f"of the standard deviation{each}, at most"
-        case "describe":
-            return "in the data's unit", "of the mean"
-        case _:
-            return "in the data's unit", f"of the {statistic}{each}"
+    declared = STATISTICS.get(statistic, STATISTICS["mean"])
+    of = declared.error or f"of the {statistic}{{}}"
+    return declared.unit, of.format(" of each coordinate" if of_coordinates else "")

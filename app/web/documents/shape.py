@@ -63,6 +63,8 @@ class HistogramOfLabelOut(LabelOut):
 class HistogramReleaseOut(_ShapeOut[HistogramOfLabelOut]):
     """The shares of people by bin; asked for a distribution, `bins` is what `cumulative` is here."""
 
+    sharpens = "bins"
+
     bins: list[ShareOfBinOut] = Field(description="From the lowest one on.")
     cumulative: list[ShareOfBinOut] | None = Field(
         None, description="The bins up to and with each of them: never falling, the last one is 1."
@@ -90,6 +92,8 @@ class SharesOfLabelOut(LabelOut):
 class SharesReleaseOut(_ShapeOut[SharesOfLabelOut]):
     """The shares of people by choice."""
 
+    sharpens = "choices"
+
     choices: list[ShareOfChoiceOut] = Field(description="In the order of the study.")
 
 
@@ -112,6 +116,8 @@ class TableOfLabelOut(LabelOut):
 
 class TableReleaseOut(_ShapeOut[TableOfLabelOut]):
     """The shares of people by the pairs of two choices."""
+
+    sharpens = "cells"
 
     statistic: Literal["table"]
     measures: list[str]
@@ -306,6 +312,8 @@ class CoordinatesReleaseOut(_ShapeOut[CoordinatesOfLabelOut]):
     `predicted_error` is that of what is asked of each coordinate, in its unit; null of `variance` and `sd`
     that are read off a release from before releases said so.
     """
+
+    sharpens = "coordinates"
 
     statistic: Literal["mean", "sum", "variance", "sd"]
     coordinates: list[CoordinateOut] = Field(description="Of values of several, in their order.")
