@@ -7,7 +7,7 @@ COMPILED := .venv/.compiled
 GENERATORS := .venv/generators
 PEERS := .venv/peers
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-  --no-emit-index-url --no-emit-find-links --no-emit-package dither --custom-compile-command "make lock"
+  --no-emit-index-url --no-emit-find-links --no-emit-package dither --no-emit-package pip --custom-compile-command "make lock"
 # On a terminal it shows what it downloads.
 PIP = -m pip install $$([ -t 2 ] || echo -qq) --disable-pip-version-check --no-compile --no-deps
 PYTEST_ARGS ?=
