@@ -32,6 +32,13 @@ BY_ODBC = (
 
 LABELS = {"attributes": {"region": ["north", "south"]}}
 
+MEASURES = {
+    "income": {"lower": 0, "upper": 100},
+    "age": {"lower": 0, "upper": 10},
+    "party": {"choices": ["red", "green"]},
+    "sex": {"choices": ["f", "m"]},
+}
+
 
 def url_of_reader(url: str, user: str = reader.ROLE) -> str:
     return make_url(url).set(username=user).render_as_string(hide_password=False)
@@ -79,6 +86,12 @@ def leaves(document: dict[str, Any]) -> Iterator[tuple[int, str, dict[str, Any]]
         for field in ("count", "mean", "sd", "variance"):
             if isinstance(answer.get(field), dict):
                 yield place, field, answer[field]
+        yield from ((place, "cell", item) for item in answer.get("cells") or [])
+        for part in ("slope", "intercept"):
+            yield from ((place, part, line[part]) for line in answer.get("lines") or [])
+        if answer.get("r_squared") is not None:
+            item = {"estimate": answer["r_squared"], "interval": answer["r_squared_interval"]}
+            yield place, "r_squared", item
 
 
 def numbers(item: dict[str, Any], part: str) -> tuple[Any, ...]:
@@ -96,7 +109,16 @@ async def test_every_answer_is_a_row_and_every_group_bin_and_choice(readable: Se
     place = await readable.study(dimension=2)
     for number in range(20):
         await readable.contribute(place, f"r{number}", [number, 50])
+    house = await readable.study(lower=None, upper=None, measures=MEASURES, **LABELS)
+    for number in range(40):
+        values = {"income": number, "age": number % 7, "party": "red", "sex": ("f", "m")[number % 2]}
+        person = {"subject": f"h{number}", "values": values, "epsilon": 3, "trust": "central"}
+        person["attributes"] = {"region": ("north", "south")[number % 2]}
+        sent = await readable.call("POST", f"/v1/studies/{house}/contributions", "contribute", json=person)
+        assert sent.status_code == 201, sent.text
     asked = [
+        await ask(readable, house, "table", measures="party,sex", by="region"),
+        await ask(readable, house, "correlation", measures="income,age", by="region"),
         await ask(readable, study, "mean", by="region"),
         await ask(readable, study, "histogram", by="region", edges="0,20,100"),
         await ask(readable, study, "quantile", q=0.9),
@@ -114,7 +136,7 @@ async def test_every_answer_is_a_row_and_every_group_bin_and_choice(readable: Se
             assert row[name] == document.get(name), name
         assert [row["estimate"], row["lower"], row["upper"]] == [
             document.get("estimate"), interval.get("lower"), interval.get("upper")]  # fmt: skip
-    assert [row["q"] for row in answers] == [None, None, 0.9, None, None, None]
+    assert [row["q"] for row in answers] == [None] * 4 + [0.9] + [None] * 3
     assert {row["series"] for row in answers if row["study"] == study} == {"places"}
     for document in asked:
         told = await rows(
@@ -135,9 +157,15 @@ async def test_every_answer_is_a_row_and_every_group_bin_and_choice(readable: Se
         for at, group in enumerate(document.get("groups") or [], start=1):
             assert where[at] == group["where"]
     names = await rows(
-        readable, "SELECT name FROM published.answer_rows WHERE part = 'choice' ORDER BY place"
+        readable,
+        "SELECT part, name FROM published.answer_rows WHERE group_place = 0"
+        " AND part IN ('choice', 'cell', 'slope') ORDER BY part, place",
     )
-    assert [row["name"] for row in names] == ["red", "green"]
+    assert [tuple(row.values()) for row in names] == [
+        *(("cell", f"party={party}; sex={sex}") for party in ("red", "green") for sex in ("f", "m")),
+        *(("choice", choice) for choice in ("red", "green")),
+        *(("slope", measure) for measure in ("income", "age")),
+    ]
 
 
 async def test_a_secret_study_shows_what_analysts_see_and_no_number_of_people(readable: Service) -> None:
