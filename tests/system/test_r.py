@@ -21,42 +21,7 @@ pytestmark = [pytest.mark.system, pytest.mark.long]
 
 NEEDED = ("httr2", "jsonlite", "openssl", "tibble")
 
-ASKED = """
-library(dither)
-desk <- dither(Sys.getenv("DITHER_URL"), Sys.getenv("DITHER_TOKEN_OF_DESK"))
-app <- dither(Sys.getenv("DITHER_URL"), Sys.getenv("DITHER_TOKEN_OF_APP"))
-code <- function(wish) tryCatch({ wish; "none" }, dither_problem = function(problem) problem$code)
-answers <- list(
-  desk$mean("steps", by = "region"),
-  desk$mean("steps", where = c(region = "north")),
-  desk$histogram("steps", edges = c(30, 45.5)),
-  desk$quantile("steps", q = 0.9),
-  desk$describe("steps"),
-  desk$shares("poll"),
-  desk$correlation("house", "income", "age", share = 0.8)
-)
-first <- desk$release("steps", share = 0.3, idempotency_key = "once")
-again <- desk$release("steps", share = 0.3, idempotency_key = "once")
-codes <- list(
-  unknown = code(desk$mean("none")),
-  unnamed = code(desk$mean("steps", "region")),
-  misspelt = code(desk$mean("steps", sharing = 0.1)),
-  infinite = code(desk$mean("steps", share = Inf)),
-  local = code(app$contribute("steps", "eve", 3, epsilon = 1, trust = "local")),
-  elsewhere = code(dither("http://127.0.0.1:9", "a", tries = 1)$studies())
-)
-said <- list(
-  answers = lapply(answers, function(answer) list(id = attr(answer, "said")$id, rows = answer)),
-  same = identical(attr(first, "said"), attr(again, "said")),
-  difference = desk$difference("steps", between = list(region = c("north", "south")))$estimate[[1]],
-  line = desk$regression("house", "income", "age")$part,
-  titles = desk$studies(page_size = 2)$title,
-  number = length(desk$releases("steps", page_size = 3)),
-  codes = codes,
-  methods = lapply(unclass(desk), function(method) setdiff(names(formals(method)), "..."))
-)
-cat(jsonlite::toJSON(said, auto_unbox = TRUE, digits = NA, na = "null"))
-"""
+ASKED = (Path(__file__).parent / "asked.R").read_text(encoding="utf-8")
 
 TITLE = 'Schritte — "wie\u202f viele"? \\ 歩'
 
@@ -106,21 +71,19 @@ def test_the_package_reads_what_the_views_say(
     service = live_server()
     page = (ROOT / "docs" / "r.md").read_text(encoding="utf-8")
     run(library, service, "\n".join(re.findall(r"^```r\n(.*?)^```", page, re.MULTILINE | re.DOTALL)))
-    studies: tuple[dict[str, Any], ...] = (
-        {"slug": "poll", "title": TITLE, "choices": ["red", "green"]},
-        {"slug": "house", "measures": {name: {"lower": 0, "upper": 100} for name in ("income", "age")}},
-    )
     app = service.create_token("contribute")
-    for study in studies:
-        with service.client() as admin:
-            assert admin.post("/v1/studies", json={**study, "tilt": 0}).status_code == 201
-        people = [{"subject": f"p{n}", "epsilon": 3, "trust": "central"} for n in range(300)]
-        for number, one in enumerate(people):
-            both = {"income": number % 100, "age": number % 50}
-            one |= {"values": both} if "measures" in study else {"value": study["choices"][number % 2]}
-        with service.client(app) as client:
-            sent = client.post(f"/v1/studies/{study['slug']}/contributions/batch", json=people)
-            assert sent.json()["created"] == 300, sent.text
+    with service.client() as admin:
+        made = admin.post(
+            "/v1/studies", json={"slug": "poll", "title": TITLE, "choices": ["red", "green"], "tilt": 0}
+        )
+        assert made.status_code == 201, made.text
+    people = [
+        {"subject": f"p{n}", "value": ("red", "green")[n % 2], "epsilon": 3, "trust": "central"}
+        for n in range(300)
+    ]
+    with service.client(app) as client:
+        sent = client.post("/v1/studies/poll/contributions/batch", json=people)
+        assert sent.json()["created"] == 300, sent.text
     tokens = {"DITHER_TOKEN_OF_DESK": service.create_token("analyse"), "DITHER_TOKEN_OF_APP": app}
     said = json.loads(run(library, service, ASKED, **tokens))
     with psycopg.connect(database_url) as connection:
@@ -143,7 +106,7 @@ def test_the_package_reads_what_the_views_say(
     between = "/v1/studies/steps/statistics/difference?between=region:north,south"
     with service.client(tokens["DITHER_TOKEN_OF_DESK"]) as client:
         assert said["difference"] == pytest.approx(client.get(between).json()["estimate"], rel=1e-12)
-    assert {"Minutes on foot?", TITLE} < set(said["titles"])
+    assert {"Minutes?", TITLE} < set(said["titles"])
     assert said["line"] == ["slope", "intercept", "r_squared"]
     assert said["number"] >= 6
     assert said["codes"] == {
@@ -152,8 +115,41 @@ def test_the_package_reads_what_the_views_say(
         "misspelt": "invalid_request",
         "infinite": "invalid_request",
         "local": "unsupported",
+        "alone": "estimator_not_applicable",
         "elsewhere": "transport",
     }
+    given, led = said["given"], said["led"]
+    assert given["many"] == ["created"] * 300
+    assert given["faulty"][-1] == 3
+    assert given["one"][0]["trust"] == given["replaced"][0]["trust"] == "central"
+    assert given["withdrawn"] is True
+    assert led == {
+        "token": "R quota",
+        "same": True,
+        "quota": 0.5,
+        "usage": 0,
+        "invited": 1,
+        "limit": 5,
+        "invitations": 1,
+        "webhook": "https://webhooks.invalid/r",
+        "every": "day",
+        "schedules": 1,
+        "session": "open",
+        "sessions": 1,
+        "page": "Other ways",
+        "edited": "Minutes?",
+        "raised": 0.5,
+        "budget": 20,
+        "budgets": True,
+        "archived": "archived",
+        "retired": "retired",
+        "together": 1,
+        "finished": "finished",
+        "round": "finished",
+    }
+    assert said["gone"] == ["revoked", "not_found", "not_found", "withdrawn", "TRUE"]
+    python = {name for name, _ in inspect.getmembers(Client, inspect.isfunction) if name[0] != "_"}
+    assert python - said["methods"].keys() == {"close", "ledger", "participate"}
     for method, arguments in said["methods"].items():
         theirs = inspect.signature(getattr(Client, method)).parameters
         free = any(one.kind is one.VAR_KEYWORD for one in theirs.values())

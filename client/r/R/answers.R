@@ -1,9 +1,8 @@
-# Answers as tibbles: a row for each thing that an answer says, as the view published.answer_rows has them, and
-# for both numbers of a line and what it explains.
+# Answers as tibbles: a row for each thing that an answer says, as the view published.answer_rows has them.
 
 LISTS <- c(bin = "bins", cumulative = "cumulative", choice = "choices", coordinate = "coordinates",
            quartile = "quartiles")
-BESIDE <- c("count", "mean", "sd", "variance", "slope", "intercept")
+BESIDE <- c("count", "mean", "sd", "variance")
 
 or <- function(value, other) if (is.null(value)) other else value
 
@@ -19,7 +18,19 @@ answer <- function(said) {
     for (part in BESIDE) {
       if (is.list(one[[part]])) rows <- c(rows, list(row(one[[part]], part, where)))
     }
-    if (!is.null(one$slope)) {
+    for (cell in one$cells) {
+      name <- paste0(said$measures, "=", unlist(cell$where[unlist(said$measures)]), collapse = "; ")
+      rows <- c(rows, list(row(cell, "cell", where, name)))
+    }
+    # Both lines of a correlation, or the one that a regression is.
+    lines <- if (is.null(one$slope)) one$lines else list(one)
+    explained <- if (is.null(one$slope)) said$measures else list(said$of)
+    for (place in seq_along(lines)) {
+      for (part in c("slope", "intercept")) {
+        rows <- c(rows, list(row(lines[[place]][[part]], part, where, explained[[place]])))
+      }
+    }
+    if (!is.null(one$r_squared)) {
       item <- list(estimate = one$r_squared, interval = one$r_squared_interval)
       rows <- c(rows, list(row(item, "r_squared", where)))
     }
@@ -30,9 +41,8 @@ answer <- function(said) {
   structure(made, class = c("dither_answer", class(made)), said = said)
 }
 
-row <- function(item, part, where) {
+row <- function(item, part, where, name = or(item[["choice"]], or(item[["coordinate"]], or(item[["q"]], NA)))) {
   figure <- function(value) as.numeric(or(value, NA))
-  name <- or(item$choice, or(item$coordinate, or(item$q, NA)))
   in_bin <- part %in% c("bin", "cumulative")
   data.frame(
     where = where,
@@ -46,15 +56,29 @@ row <- function(item, part, where) {
   )
 }
 
-# Documents of a list as a tibble: a column for each field that any of them has.
+# Documents of a list as a tibble: a column for each field that any of them has, and epsilon.total for the total
+# within epsilon.
 records <- function(items) {
+  items <- lapply(items, flat)
   fields <- unique(unlist(lapply(items, names)))
+  fields <- Filter(function(field) !any(startsWith(fields, paste0(field, "."))), fields)
   columns <- lapply(stats::setNames(fields, fields), function(field) {
     values <- lapply(items, function(item) item[[field]])
-    flat <- all(vapply(values, function(value) is.null(value) || (is.atomic(value) && length(value) == 1), NA))
-    if (flat) unlist(lapply(values, or, NA)) else values
+    single <- all(vapply(values, function(value) is.null(value) || (is.atomic(value) && length(value) == 1), NA))
+    if (single) unlist(lapply(values, or, NA)) else values
   })
   tibble::as_tibble(columns)
+}
+
+flat <- function(item) {
+  parts <- lapply(names(item), function(name) {
+    value <- item[[name]]
+    if (!is.list(value) || is.null(names(value))) return(stats::setNames(list(value), name))
+    inner <- flat(value)
+    if (length(inner)) names(inner) <- paste0(name, ".", names(inner))
+    inner
+  })
+  as.list(do.call(c, parts))
 }
 
 #' @export

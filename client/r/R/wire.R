@@ -1,5 +1,7 @@
 # How requests are written and answers are read.
 
+PATIENCE <- 60 # The longest that all waits of a request take together [s].
+
 exchange <- function(url, token, tries, method, path, query, body, key, repeatable) {
   request <- httr2::request(paste0(sub("/+$", "", url), path))
   request <- httr2::req_method(request, method)
@@ -12,13 +14,18 @@ exchange <- function(url, token, tries, method, path, query, body, key, repeatab
   if (!is.null(key)) request <- httr2::req_headers(request, `Idempotency-Key` = key)
   request <- httr2::req_error(request, is_error = function(response) FALSE)
   response <- NULL
+  left <- PATIENCE
   for (attempt in seq_len(if (repeatable) tries else 1)) {
     response <- tryCatch(httr2::req_perform(request), error = function(fault) fault)
-    busy <- inherits(response, "error") || httr2::resp_status(response) %in% c(429, 503)
-    if (!busy || attempt == tries || !repeatable) break
-    wait <- if (inherits(response, "error")) NA else httr2::resp_header(response, "Retry-After")
+    failed <- inherits(response, "error")
+    busy <- failed || httr2::resp_status(response) %in% c(429, 502, 503, 504)
+    wait <- if (!failed) httr2::resp_header(response, "Retry-After")
     wait <- if (is.null(wait)) NA else suppressWarnings(as.numeric(wait))
-    Sys.sleep(if (is.na(wait)) min(30, 0.2 * 2^attempt) else wait)
+    if (is.na(wait)) wait <- 0.2 * 2^attempt
+    # A quota that is used up asks for hours.
+    if (!busy || wait > left || attempt == tries || !repeatable) break
+    left <- left - wait
+    Sys.sleep(wait)
   }
   if (inherits(response, "error")) {
     refuse("transport", paste0("nothing answers at ", url, ": ", conditionMessage(response)))
@@ -94,16 +101,29 @@ parameters <- function(...) {
   })
 }
 
-# A person's row of a batch. A local report is made on the device, which R is not.
-contribution <- function(row, labels) {
+# A moment as the service reads it: text is sent as it is.
+moment <- function(value) {
+  if (inherits(value, "POSIXt")) format(value, "%Y-%m-%dT%H:%M:%SZ", tz = "UTC") else value
+}
+
+# What a person gives. A local report is made on the device, which R is not.
+contribution <- function(row, attributes) {
   if (identical(row$trust, "local")) {
     refuse("unsupported", "local reports are made by the SDK for Python or by a browser, not by R")
   }
-  row <- Filter(function(field) !is.null(field) && !(length(field) == 1 && is.na(field)), row)
-  kept <- row[setdiff(names(row), labels)]
-  if (is.factor(kept$value)) kept$value <- as.character(kept$value)
-  if (is.numeric(kept$subject)) kept$subject <- text(kept$subject)
-  kept <- lapply(kept, number)
-  if (length(labels)) kept$attributes <- lapply(row[intersect(labels, names(row))], as.character)
-  kept
+  value <- row$value
+  row$value <- if (length(value) > 1) as_list(number(value)) else plain(value)
+  if (length(names(value))) {
+    row$value <- NULL
+    row$values <- lapply(as.list(value), plain)
+  }
+  if (is.numeric(row$subject)) row$subject <- text(row$subject)
+  row <- lapply(Filter(is_there, row), number)
+  labels <- lapply(Filter(is_there, as.list(attributes)), as.character)
+  if (length(labels)) row$attributes <- labels
+  row
 }
+
+is_there <- function(field) !is.null(field) && !(is.atomic(field) && length(field) == 1 && is.na(field))
+
+plain <- function(value) if (is.factor(value)) as.character(value) else number(value)
