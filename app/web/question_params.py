@@ -131,7 +131,7 @@ def query_parameters(*, plan: bool) -> list[dict[str, Any]]:
 def request_body() -> dict[str, Any]:
     """The question as an OpenAPI request body."""
     parameters: dict[str, dict[str, Any]] = {
-        name: {"type": ["string", "number"], "description": description}
+        _NAMES.get(name, name): {"type": ["string", "number"], "description": description}
         for name, description in (PARAMETERS | _OWN).items()
     }
     parameters["edges"] |= {"type": ["string", "number", "array"], "items": {"type": "number"}}

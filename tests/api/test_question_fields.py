@@ -8,6 +8,7 @@ import pytest
 from app.cli.ask import ANSWERS, ARGUMENTS, OPTIONS
 from app.cli.tree import COMMANDS
 from app.core.question import ALLOW_WORSE, FIELDS, FRESH, STATISTICS, Kind
+from app.estimators.registry import ESTIMATORS
 from app.services.shapes.questions import SHAPES
 from app.services.statistics.questions import Ask
 from app.services.statistics.reading import READ
@@ -65,6 +66,9 @@ def test_every_field_is_said_over_http_with_its_one_text():
     for name, field in FIELDS.items():
         assert query[name] == (own if field.own else body)[name]["description"] == field.description
     assert query.keys() == FIELDS.keys() | PARAMETERS.keys() | {"fresh"}
+    # Within `parameters` an estimator's have the names that they have in answers.
+    answered = {one.name for estimator in ESTIMATORS.values() for one in estimator.parameters}
+    assert own.keys() == answered | {name for name, field in FIELDS.items() if field.own}
     assert query["fresh"] == body["fresh"]["description"] == FRESH.description
     assert body["allow_worse"]["description"] == ALLOW_WORSE.description
 

@@ -20,9 +20,6 @@ BROKEN = {
         "gone: GET /v1/admin/studies/{study}/plan query level: string",
         "gone: GET /v1/studies/{study}/plan query level: string",
         "gone: GET /v1/studies/{study}/statistics/{statistic} query level: string",
-        "gone: POST /v1/studies/{study}/releases takes .parameters.level",
-        "gone: POST /v1/studies/{study}/releases takes .parameters.level: number",
-        "gone: POST /v1/studies/{study}/releases takes .parameters.level: string",
     ]
 }
 """What docs/compatibility.md says to be broken: the hourglass's own parameter has another name."""
