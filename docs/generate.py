@@ -4,7 +4,7 @@
 drifted from the code.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -17,9 +17,9 @@ from typer.core import TyperCommand, TyperGroup
 
 from app.cli.extensions import installed
 from app.cli.tree import build
-from app.core.question import FIELDS, STATISTICS
 from app.main import create_app
 from app.settings import COMMAND_VARIABLES, SECRETS_DIRECTORY, Settings
+from app.web import reference
 from benchmarks import scale_page
 from docs import known_shares
 
@@ -118,80 +118,16 @@ def _table(rows: Iterator[tuple[str, str, str]]) -> str:
     return "\n".join(lines + [f"| {name} | {default} | {meaning} |" for name, default, meaning in rows])
 
 
-METHODS = ("get", "post", "put", "delete")
-
-
 def routes_page() -> str:
     """Every route, from the OpenAPI document."""
-    document = create_app(Settings()).openapi()
-    parts = [
-        NOTE,
-        "# Every route",
-        "Made from the OpenAPI document, which a running service has at `/openapi.json`. "
-        "[HTTP](http.md) explains; this page lists. Every refusal is a [problem](problems.md).",
-        *_questions(),
-    ]
-    groups: dict[str, list[str]] = {}
-    for path, operations in document["paths"].items():
-        for method in METHODS:
-            if method in operations:
-                operation = operations[method]
-                groups.setdefault(operation["tags"][0], []).append(_route(method, path, operation))
-    for tag, routes in groups.items():
-        parts += [f"## {tag}", *routes]
-    return "\n\n".join(parts) + "\n"
-
-
-def _questions() -> Iterator[str]:
-    """What can be said of each statistic, by all ways to ask."""
-    yield "## Questions"
-    yield (
-        "A field has one name: of a parameter over HTTP, of a keyword of the SDK's methods, and of an option "
-        "of the [command](cli.md), with `--` in front and `-` for `_`. Estimators have "
-        "[parameters of their own](estimators.md) besides."
+    intro = (
+        "Made from the OpenAPI document, which a running service has at `/openapi.json`; this list is at "
+        "`/llms-full.txt` there. [HTTP](http.md) explains; this page lists. Every refusal is a "
+        "[problem](problems.md)."
     )
-    rows = []
-    for name, field in FIELDS.items():
-        asked = [one for one, statistic in STATISTICS.items() if name in ("statistic", *statistic.fields)]
-        others = ", ".join(one for one in STATISTICS if one not in asked)
-        few = (
-            ", ".join(asked) if len(asked) < len(STATISTICS) / 2 else f"all but {others}" if others else "all"
-        )
-        rows.append((f"`{name}`", few, _one_line(field.description)))
-    yield _rows("| field | statistics | meaning |", rows)
-
-
-def _route(method: str, path: str, operation: Mapping[str, Any]) -> str:
-    lines = [f"### `{method.upper()} {path}`", operation["description"].strip()]
-    parameters = [
-        (
-            f"`{given['name']}`",
-            given["in"],
-            "yes" if given.get("required") else "",
-            _one_line(given.get("description") or given.get("schema", {}).get("description", "")),
-        )
-        for given in operation.get("parameters", [])
-    ]
-    if parameters:
-        lines.append(_rows("| parameter | in | required | meaning |", parameters))
-    body = operation.get("requestBody")
-    if body is not None:
-        lines.append("Takes " + ", ".join(f"`{kind}`" for kind in body["content"]) + ".")
-    answers = [
-        (f"`{status}`", _one_line(answer["description"]))
-        for status, answer in sorted(operation["responses"].items())
-    ]
-    lines.append(_rows("| status | meaning |", answers))
-    return "\n\n".join(lines)
-
-
-def _rows(heading: str, rows: Sequence[Sequence[str]]) -> str:
-    columns = heading.count("|") - 1
-    return "\n".join([heading, "|---" * columns + "|", *("| " + " | ".join(row) + " |" for row in rows)])
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    return (
+        "\n\n".join([NOTE, "# Every route", intro, *reference.parts(create_app(Settings()).openapi())]) + "\n"
+    )
 
 
 def notebook_page(notebook: Path) -> str:

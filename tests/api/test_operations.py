@@ -1,6 +1,7 @@
 """Health, metrics, and the outermost layer."""
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from starlette.requests import ClientDisconnect
 from structlog.testing import capture_logs
 
 from app.core.errors import InternalFault, SchemaMismatch
+from app.core.question import FIELDS
 from app.main import create_app
 from app.settings import Settings, SettingsError
 from app.web.limits_middleware import BrokenResponse, LimitsMiddleware
@@ -32,6 +34,22 @@ async def execute(url: str, statement: str) -> None:
 async def test_a_running_service_lives_and_is_ready(service: Service) -> None:
     assert (await service.call("GET", "/health/live")).json() == {"status": "live"}
     assert (await service.call("GET", "/health/ready")).json() == {"status": "ready"}
+
+
+async def test_a_service_says_what_it_has_to_programs_that_read(service: Service) -> None:
+    listed = await service.call("GET", "/llms.txt")
+    links = re.findall(r"^- \[.+\]\((.+)\): .+\.$", listed.text, re.MULTILINE)
+    assert links == ["/llms-full.txt", "/openapi.json"]
+    whole, document = [await service.call("GET", link) for link in links]
+    assert {answer.headers["content-type"] for answer in (listed, whole)} == {"text/plain; charset=utf-8"}
+    described = {
+        f"### `{method.upper()} {path}`"
+        for path, operations in document.json()["paths"].items()
+        for method in operations
+    }
+    assert described == set(re.findall(r"^### .+$", whole.text, re.MULTILINE))
+    assert all(f"| `{field}` |" in whole.text for field in FIELDS)
+    assert "](" not in whole.text, "no page that a service has not"
 
 
 async def test_a_service_on_another_schema_lives_and_is_not_ready(service: Service) -> None:

@@ -118,6 +118,8 @@ ROUTES: Mapping[tuple[str, str], Row] = {
     ("GET", "/health/live"): (EVERYBODY, {}),
     ("GET", "/health/ready"): (EVERYBODY, {}),
     ("GET", "/metrics"): (EVERYBODY, {}),
+    ("GET", "/llms.txt"): (EVERYBODY, {}),
+    ("GET", "/llms-full.txt"): (EVERYBODY, {}),
 }
 
 KEYS = [

@@ -73,10 +73,9 @@ async def test_every_endpoint_answers_what_is_kept(service: Service, monkeypatch
 def declared_routes(service: Service) -> set[tuple[str, str]]:
     """Method and path of every operation of the OpenAPI document."""
     paths: dict[str, dict[str, Any]] = service.app.openapi()["paths"]
-    return {(method.upper(), path) for path, methods in paths.items() for method in methods} - {
-        # Prometheus' text is not a document of ours; tests/api/test_metrics.py holds its names.
-        ("GET", "/metrics")
-    }
+    # These are text; tests/api/test_metrics.py and tests/api/test_operations.py hold what it says.
+    texts = {("GET", path) for path in ("/metrics", "/llms.txt", "/llms-full.txt")}
+    return {(method.upper(), path) for path, methods in paths.items() for method in methods} - texts
 
 
 def recorded_routes(service: Service, files: dict[str, list[script.Exchange]]) -> set[tuple[str, str]]:

@@ -1,7 +1,7 @@
-"""Whether the service lives, whether it can answer, and how busy it is."""
+"""Whether the service lives, whether it can answer, how busy it is, and what it says of itself."""
 
 from contextlib import suppress
-from typing import Literal
+from typing import Any, Literal
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -11,6 +11,7 @@ from app.api.openapi import problem_response
 from app.api.routing import StrictRoute
 from app.core.errors import Unavailable
 from app.core.principal import Role
+from app.web import reference
 from app.web.authentication import identify
 from app.web.documents.types import WireOut
 from app.web.metrics import CONTENT_TYPE
@@ -72,3 +73,20 @@ async def metrics(request: ApiRequest) -> Response:
             metrics.count_sessions(await request.api.services.sessions.states())
     metrics.set_up(ready)
     return Response(metrics.exposition(private=private), media_type=CONTENT_TYPE)
+
+
+READ: dict[int | str, dict[str, Any]] = {200: {"description": "Markdown", "content": {"text/plain": TEXT}}}
+
+
+@router.get(reference.LIST, responses=READ, response_class=Response)
+@public
+async def read_list(request: ApiRequest) -> Response:
+    """What there is to read of this service, for language models."""
+    return Response(reference.listed(request.app.openapi()), media_type="text/plain")
+
+
+@router.get(reference.WHOLE, responses=READ, response_class=Response)
+@public
+async def read_reference(request: ApiRequest) -> Response:
+    """Every route and every field of a question, for language models."""
+    return Response(reference.whole(request.app.openapi()), media_type="text/plain")
