@@ -32,9 +32,9 @@ _MIDDLE = Fraction(1, 2)
 
 def clip(position: Fraction) -> Fraction:
     """A position moved into [0, 1]. Free: post-processing, and the mean is known to lie there."""
-    if position < 0 or position > 1:
-        return Fraction(position > 0)
-    return position
+    if 0 <= position.numerator <= position.denominator:
+        return position
+    return Fraction(position > 0)
 
 
 def interval(
@@ -60,7 +60,7 @@ def interval(
     upper: Fraction | float = center
     if margin:
         lower, upper = max(float(center) - margin, 0.0), min(float(center) + margin, 1.0)
-    if holding is not None:
+    if holding is not None and holding is not center:
         lower, upper = min(lower, holding), max(upper, holding)
     return Interval(
         level=confidence.level(), lower=grid.to_unit(lower), upper=grid.to_unit(upper), coverage=coverage

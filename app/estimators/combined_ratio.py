@@ -142,6 +142,15 @@ class CombinedPivot(Complements):
         """Of all answers together."""
         return sum(times * factor**2 * pivot.normal(p) for factor, pivot, times in self.parts)
 
+    def spread(self) -> tuple[float, float, float] | None:
+        """Of all answers together."""
+        each = [(times * factor**2, pivot.spread()) for factor, pivot, times in self.parts]
+        known = [(times, spread) for times, spread in each if spread is not None]
+        if len(known) < len(each):
+            return None
+        whole = [sum(times * spread[power] for times, spread in known) for power in range(3)]
+        return whole[0], whole[1], whole[2]
+
     def tail(self, p: float, x: float) -> float:
         """The law of all their noises; with one answer its own."""
         match self.parts:

@@ -24,7 +24,7 @@ Laplaces of all labels.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Self
 
@@ -33,6 +33,7 @@ from app.accounting.pair_prices import pair_cost
 from app.accounting.price import Cost
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
+from app.core.plain import plain
 from app.estimators import confidence
 from app.estimators.interface import Coverage, Interval
 from app.estimators.quantiles import ErrorLaw, error_law
@@ -260,10 +261,10 @@ class CovarianceReader(PublicPair):
         weighing = self.weighing
         return {
             "estimate": self.unit * shown,
-            "interval": asdict(
+            "interval": plain(
                 interval(weighing.uneven, self.step, "worst_case" if weighing.uneven else "at_least")
             ),
-            "population_interval": asdict(interval(weighing.squares, weighing.largest / 2, "worst_case")),
+            "population_interval": plain(interval(weighing.squares, weighing.largest / 2, "worst_case")),
             "means": [
                 grid.to_unit(Fraction(min(max(mean + 0.5, 0.0), 1.0)))
                 for grid, mean in zip(self.grids, (first, second), strict=True)

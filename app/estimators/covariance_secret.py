@@ -28,7 +28,7 @@ The sums of labels add up to those of all people, so the same is read off them, 
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import ClassVar, Self
@@ -39,6 +39,7 @@ from app.accounting.pair_prices import PARTS, parts_cost
 from app.accounting.price import Cost
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
+from app.core.plain import plain
 from app.core.study import Currency
 from app.estimators import confidence
 from app.estimators.covariance import LARGEST, MIDDLE, PairReader
@@ -155,7 +156,9 @@ class SecretCovarianceReader(PairReader):
                 for (one, other), center in zip(pairs, means, strict=True)
             ]
             lower, upper = (self.unit * end for end in self._hull(sums, shown, box, scale, step))
-            return asdict(Interval(level=confidence.level(), lower=lower, upper=upper, coverage=coverage))
+            found = Interval(level=confidence.level(), lower=lower, upper=upper, coverage=coverage)
+            document: dict[str, object] = plain(found)
+            return document
 
         return {
             "estimate": self.unit * shown,

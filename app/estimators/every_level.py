@@ -5,14 +5,22 @@ level, by the law that it has there, and the ends are kept beside it (`app.servi
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, Self, TypeVar
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
+from app.core.plain import names_of
 from app.estimators import confidence
 from app.estimators.interface import Interval
 from app.estimators.together import ErrorBound
 
 T = TypeVar("T")
+
+Own = TypeVar("Own")
+
+Asked = ParamSpec("Asked")
+
+_PLAIN = (float, str, int)
 
 Ends = tuple[float, float]
 """What differs from level to level: both ends of an interval, the variance and the risk of a bound."""
@@ -37,6 +45,23 @@ class Leveled(Interval):
         return replace(super(Leveled, self).moved(to), others=others)
 
 
+def once(method: Callable[Concatenate[Own, Asked], T]) -> Callable[Concatenate[Own, Asked], T]:
+    """A method that is computed once for the same arguments, since it says the same at every level.
+
+    What it returned is kept in its object, as long as there is that, and is not to be changed.
+    """
+
+    @wraps(method)
+    def kept(self: Own, /, *args: Asked.args, **names: Asked.kwargs) -> T:
+        found: dict[Any, T] = vars(self).setdefault(f"{method.__name__} at every level", {})
+        asked = (args, *names.items())
+        if asked not in found:
+            found[asked] = method(self, *args, **names)
+        return found[asked]
+
+    return kept
+
+
 def at_every_level(read: Callable[[], T]) -> T:
     """What is read, each interval in it with its ends at all levels.
 
@@ -58,22 +83,24 @@ def _read_at(level: float, read: Callable[[], T]) -> T:
 
 def _merged(found: Any, others: Sequence[Any]) -> Any:
     """What was found, its intervals with the ends that they have in others."""
+    if found is None or isinstance(found, _PLAIN):
+        return found
     if isinstance(found, Interval):
-        own = {one.name: getattr(found, one.name) for one in fields(Interval)}
+        own = {name: getattr(found, name) for name in names_of(Interval) or ()}
         return Leveled(**own, others=tuple((one.lower, one.upper) for one in others))
     if isinstance(found, ErrorBound):
-        own = {one.name: getattr(found, one.name) for one in fields(ErrorBound)}
+        own = {name: getattr(found, name) for name in names_of(ErrorBound) or ()}
         return LeveledBound(**own, others=tuple((one.normal, one.risk) for one in others))
-    if is_dataclass(found) and not isinstance(found, type):
-        parts = _parts([one.name for one in fields(found)], getattr, found, others)
+    if names := names_of(type(found)):  # type: ignore[arg-type]  # Classes are hashable.
+        parts = _parts(names, getattr, found, others)
         changed = {name: part for name, part in parts.items() if part is not getattr(found, name)}
         return replace(found, **changed) if changed else found
     if isinstance(found, Mapping):
         shown = _parts(list(found), _item, found, others)
-        if names := leveled(found):
-            shown["others"] = tuple((one[names[0]], one[names[1]]) for one in others)
+        if differs := leveled(found):
+            shown["others"] = tuple((one[differs[0]], one[differs[1]]) for one in others)
         return shown
-    if isinstance(found, list | tuple) and found and not isinstance(found[0], int | float | str):
+    if isinstance(found, list | tuple) and found and not isinstance(found[0], _PLAIN):
         return [*_parts(range(len(found)), _item, found, others).values()]
     return found
 

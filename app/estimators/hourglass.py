@@ -79,6 +79,9 @@ class HourglassPivot(Complements):
         """None."""
         return 0.0
 
+    def spread(self) -> None:
+        """Not of a log-concave law."""
+
     def tail(self, p: float, x: float) -> float:
         """The exact law of the pivot, see `app.mechanisms.hourglass_law`."""
         return pivot_tail(self.noise, 1 - 2 * p, x * self.unit)

@@ -25,11 +25,12 @@ people but the noisy one.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from app.core.cohort import Groups
 from app.core.errors import InternalFault
 from app.core.noise import NoNoise, repeated
+from app.core.plain import plain
 from app.estimators.interface import Conclusion, Plan, Question, SparseQuery, made
 from app.estimators.transformed import Transformed, mean_reader, reader
 
@@ -132,15 +133,14 @@ def _expecting(question: Question, part: float) -> Plan:
 def _shown(where: Mapping[str, str], found: Conclusion, joint: Mapping[int, Conclusion]) -> dict[str, object]:
     """The answer for one label, as the release says it, and with the wider intervals by number of labels."""
     names = ("estimate", "standard_error", "interval", "population_interval")
-    numbers = asdict(replace(found, details={}))
-    shown: dict[str, object] = {"where": dict(where), **{name: numbers[name] for name in names}}
+    shown: dict[str, object] = {"where": dict(where), **{name: plain(getattr(found, name)) for name in names}}
     if found.variance is not None:
-        shown |= {"variance": asdict(found.variance), "sd": asdict(found.variance.root)}
+        shown |= {"variance": plain(found.variance), "sd": plain(found.variance.root)}
     shown["together"] = [
         {
             "labels": number,
-            "interval": asdict(one.interval),
-            "population_interval": asdict(one.population_interval),
+            "interval": plain(one.interval),
+            "population_interval": plain(one.population_interval),
         }
         for number, one in joint.items()
     ]

@@ -9,6 +9,8 @@ References:
 """
 
 import math
+import sys
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -30,6 +32,9 @@ _MASS_PART = 0.001 / (1 - confidence.LEVEL)
 """Part of the risk for the event that the noisy total weight, raised by its slack, is below the true one."""
 
 _SCAN = 32
+_POINTS = [place / _SCAN for place in range(_SCAN + 1)]
+"""Where is looked at least for what is not rejected."""
+
 _TOLERANCE = 2.0**-45
 """How exactly an end of an interval is found [part of the range]."""
 
@@ -52,6 +57,12 @@ class Pivot(Protocol):
 
     def normal(self, p: float) -> float:
         """Variance of a Normal part of that noise beside the Laplaces."""
+
+    def spread(self) -> tuple[float, float, float] | None:
+        """Of the variance of that noise what does not rise with p, what does with p and with its square.
+
+        None where its law may not be log-concave, or where the pivot is not that of `Complements`.
+        """
 
     def tail(self, p: float, x: float) -> float:
         """P(|noise of the pivot at p| > x), exact."""
@@ -116,7 +127,14 @@ class LinearPivot(Complements):
 
     def normal(self, p: float) -> float:
         """See `Pivot`."""
+        if not self.variance:
+            return 0.0
         return self.variance * sum(count * factor**2 for factor, count in self._factors(p))
+
+    def spread(self) -> tuple[float, float, float]:
+        """See `Pivot`."""
+        each, first, second, halved = self.variance or NORMAL, self.first, self.second, self.halved
+        return each * (first + halved / 4), -each * (2 * first + halved), each * (first + halved + second)
 
     def tail(self, p: float, x: float) -> float:
         """See `Pivot`."""
@@ -270,7 +288,12 @@ class PivotReader:
             Its ends [positions in [0, 1]].
         """
         if self.floor == self.cap or self.tilt >= 1:
-            ends = hull(lambda p: self.pivot.tail(p, abs(self.pivot.value(p, first, second))), risk, center)
+            ends = hull(
+                lambda p: self.pivot.tail(p, abs(self.pivot.value(p, first, second))),
+                risk,
+                center,
+                self._within(first, second, risk),
+            )
             return self._tilted(ends)
         scale = self.inequality * self.mass_bound(first, second)
         step = (self.cap - self.floor) / 2
@@ -310,7 +333,39 @@ class PivotReader:
             )
             return law.tail(abs(self.pivot.value(p, first, second)) - step)
 
-        return self._tilted(hull(tail, risk - self._mass_risk, center))
+        risk -= self._mass_risk
+        return self._tilted(hull(tail, risk, center, self._within(first, second, risk, scale, step)))
+
+    def _within(
+        self, first: float, second: float, risk: float, scale: float = 0.0, step: float = 0.0
+    ) -> tuple[float, float]:
+        """Beyond what every p is rejected; arguments as of `_worst_case`.
+
+        Of a log-concave law less than e^(1 - x) is beyond x standard deviations [1]. Where their squares
+        are the same there is the root of a parabola, on either side.
+
+        References:
+            [1] Lovasz, Vempala, "The geometry of logconcave functions and sampling algorithms", Random
+                Structures & Algorithms 30 (2007), doi:10.1002/rsa.20135, lemma 5.17.
+        """
+        spread, mass = self.pivot.spread(), max(first, 0.0) + max(second, 0.0)
+        if spread is None or risk <= 0 or self.pivot.mass(first, second) <= 0:
+            return 0.0, 1.0
+        far = (1 - math.log(risk)) ** 2
+        steepest = mass * mass - far * (spread[2] - scale)
+        if steepest <= 0:
+            return 0.0, 1.0
+        ends = []
+        for sign in (-1, 1):
+            # Up to here the pivot is within a step of 0, from here on it rises by `mass` times p.
+            start = max(first, 0.0) + sign * step
+            half = mass * start + far * (spread[1] + scale) / 2
+            rest = half * half - steepest * (start * start - far * spread[0])
+            end = start / mass
+            ends.append(
+                sign * max(sign * end, sign * (half + sign * math.sqrt(rest)) / steepest) if rest > 0 else end
+            )
+        return max(ends[0], 0.0), min(ends[1], 1.0)
 
     def _tilted(self, ends: tuple[float, float]) -> tuple[float, float]:
         return max(0.0, ends[0] - self.bias), min(1.0, ends[1] + self.bias)
@@ -353,23 +408,30 @@ def noise_law(scales: Sequence[float], drawn: float, *, draws: int = 1, normal: 
     return error_law(normal_variance=drawn, laplaces=[(scale, draws) for scale in scales])
 
 
-def hull(tail: Callable[[float], float], risk: float, center: float) -> tuple[float, float]:
+def hull(
+    tail: Callable[[float], float],
+    risk: float,
+    center: float,
+    within: tuple[float, float] = (0.0, 1.0),
+) -> tuple[float, float]:
     """The hull of `center` and all p in [0, 1] with tail(p) >= risk; the whole range where there is none.
 
     Args:
         tail: Probability of what was seen or worse, if p is the truth.
         risk: The least probability that is not rejected.
         center: A point that the hull holds in any case.
+        within: Beyond these ends every p is rejected: no tail need be computed there.
 
     Returns:
         Its ends.
     """
-    points = sorted({center, *(index / _SCAN for index in range(_SCAN + 1))})
-    inside = (index for index, p in enumerate(points) if tail(p) >= risk)
-    first = next(inside, None)
+    place = bisect_left(_POINTS, center)
+    points = _POINTS if _POINTS[place] == center else [*_POINTS[:place], center, *_POINTS[place:]]
+    near = range(bisect_left(points, within[0]), bisect_right(points, within[1]))
+    first = next((index for index in near if tail(points[index]) >= risk), None)
     lower, upper = 0.0, 1.0
     if first is not None:
-        last = next(index for index in reversed(range(len(points))) if tail(points[index]) >= risk)
+        last = next(index for index in reversed(near) if index == first or tail(points[index]) >= risk)
         if first > 0:
             lower = _edge(tail, risk, points[first], points[first - 1])
         if last < len(points) - 1:
@@ -379,9 +441,12 @@ def hull(tail: Callable[[float], float], risk: float, center: float) -> tuple[fl
 
 def _edge(tail: Callable[[float], float], risk: float, inside: float, outside: float) -> float:
     """Where tail falls below risk between two points, on the outer side."""
-    found = float(
-        scipy.optimize.brentq(lambda p: tail(p) - risk, inside, outside, xtol=_TOLERANCE, rtol=_TOLERANCE)
-    )
+
+    def above(p: float) -> float:
+        # Of a log-concave law the logarithm is almost a line.
+        return math.log(max(tail(p), sys.float_info.min) / risk)
+
+    found = float(scipy.optimize.brentq(above, inside, outside, xtol=_TOLERANCE, rtol=_TOLERANCE))
     if outside < inside:
         return max(found - 2 * _TOLERANCE, outside)
     return min(found + 2 * _TOLERANCE, outside)

@@ -69,12 +69,13 @@ References:
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from operator import add
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
@@ -84,6 +85,7 @@ from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency
 from app.estimators import confidence
 from app.estimators.cell_counts import CellCounts, Floats
+from app.estimators.every_level import once
 from app.estimators.interface import Coverage, Interval
 from app.estimators.quantiles import ErrorLaw, error_law
 from app.estimators.tree_levels import COARSE, LEVELS, PARTS, PLACES, Drawn, cells_of, inner_cells, rank_scale
@@ -288,7 +290,7 @@ class TreePlan:
         if not drawn:
             cells = cells_of(level, len(self.quantiles))
             return tuple(round(Fraction(cell * GRID_SIZE, cells)) for cell in range(1, cells))
-        counts, found = self._counts(drawn), set[int]()
+        counts, found = self._counts(tuple(drawn)), set[int]()
         for q in map(float, self.quantiles):
             if level < COARSE or self.free:
                 places = self._divided(q, drawn, counts)
@@ -307,19 +309,9 @@ class TreePlan:
 
         Privacy: post-processing of the counts.
         """
-        estimates, ends = [], []
-        counts = self._counts(drawn)
-        for q in map(float, self.quantiles):
-            low, high = self._region(q, drawn)
-            off = np.maximum.accumulate(self._off(q, counts, counts.ends)[0])
-            right = int(np.clip(np.searchsorted(off, 0.0), 1, len(off) - 1))
-            rise = off[right] - off[right - 1]
-            part = -off[right - 1] / rise if rise > 0 else 0.5
-            steps = counts.ends[right] - counts.ends[right - 1] - 1
-            place = float(counts.ends[right - 1] + 0.5 + min(max(part, 0.0), 1.0) * steps)
-            estimates.append(min(max(place, low + 0.5), high - 0.5))
-            ends.append([self._interval(q, drawn, population=of) for of in (False, True)])
-        found = []
+        ranks, found = list(map(float, self.quantiles)), []
+        estimates = [self._estimate(q, tuple(drawn)) for q in ranks]
+        ends = [[self._interval(q, drawn, population=of) for of in (False, True)] for q in ranks]
         for place, (own, population) in zip(sorted(estimates), ends, strict=True):
             spread = self.weighing.is_public and not self._spread(population=False)
             coverage: Coverage = "at_least" if spread or self.weighing.is_equal else "worst_case"
@@ -336,32 +328,45 @@ class TreePlan:
         noise, level = self.noise, min(level, LEVELS - 1)
         return noise.sigmas[level] if isinstance(noise, DiscreteGaussian) else noise.scales[level]
 
-    def _counts(self, drawn: Sequence[Drawn]) -> CellCounts:
-        """The counts that all levels together tell.
+    @once
+    def _estimate(self, q: float, drawn: tuple[Drawn, ...]) -> float:
+        """Where the expected rank is q, within what tests leave [grid steps]."""
+        (low, high), counts = self._region(q, drawn), self._counts(drawn)
+        off = np.maximum.accumulate(self._off(q, counts, counts.ends)[0])
+        right = int(np.clip(np.searchsorted(off, 0.0), 1, len(off) - 1))
+        rise = off[right] - off[right - 1]
+        part = -off[right - 1] / rise if rise > 0 else 0.5
+        steps = counts.ends[right] - counts.ends[right - 1] - 1
+        place = float(counts.ends[right - 1] + 0.5 + min(max(part, 0.0), 1.0) * steps)
+        return min(max(place, low + 0.5), high - 0.5)
+
+    @once
+    def _counts(self, drawn: tuple[Drawn, ...]) -> CellCounts:
+        """The counts that all levels together tell, of one level at least.
 
         Privacy: post-processing of the counts; where presence is secret a person is taken to weigh the most
         that one can, in place of who is there.
         """
+        *before, level = drawn
+        counts = (self._counts(tuple(before)) if before else self._all(level)).cut(level.starts)
+        place = np.searchsorted(level.starts, counts.ends[:-1], side="right")
+        of = (np.arange(len(level.counts))[:, None] == place).astype(np.float64)
+        sums = np.array(level.counts, dtype=np.float64)
+        if self.by_difference:
+            sums, of = (np.concatenate([one[-1:] - one[:1], one[1:-1]]) for one in (sums, of))
+        return counts.given(sums, of, self._variance(len(before)))
+
+    def _all(self, first: Drawn) -> CellCounts:
+        """What is known of one cell of all people before the first level, but for a secret total."""
         weighing, end = self.weighing, GRID_SIZE + 1.0
-        variances = [
-            (1 if weighing.is_gaussian else 2) * self._size(level) ** 2 for level in range(len(drawn))
-        ]
         if weighing.is_public:
-            person = float(max(1, *weighing.weights))
-            counts = CellCounts.of_all(end, float(weighing.mass), 0.0, person)
-        else:
-            total = float(sum(drawn[0].counts))
-            unknown = _UNKNOWN * len(drawn[0].counts) * variances[0]
-            counts = CellCounts.of_all(end, total, unknown, float(weighing.cap))
-        for level, variance in zip(drawn, variances, strict=True):
-            counts = counts.cut(level.starts)
-            place = np.searchsorted(level.starts, counts.ends[:-1], side="right")
-            of = (np.arange(len(level.counts))[:, None] == place).astype(np.float64)
-            sums = np.array(level.counts, dtype=np.float64)
-            if self.by_difference:
-                sums, of = (np.concatenate([one[-1:] - one[:1], one[1:-1]]) for one in (sums, of))
-            counts = counts.given(sums, of, variance)
-        return counts
+            return CellCounts.of_all(end, float(weighing.mass), 0.0, float(max(1, *weighing.weights)))
+        unknown = _UNKNOWN * len(first.counts) * self._variance(0)
+        return CellCounts.of_all(end, float(sum(first.counts)), unknown, float(weighing.cap))
+
+    def _variance(self, level: int) -> float:
+        """Of the noise of each sum of a level [units of the weights, squared]."""
+        return (1 if self.weighing.is_gaussian else 2) * self._size(level) ** 2
 
     def _off(self, q: float, counts: CellCounts, places: Floats) -> tuple[Floats, Floats]:
         """How far the rank of places is expected to be above q, and the variance of that [any unit]."""
@@ -395,6 +400,7 @@ class TreePlan:
         beside = off / np.sqrt(variance + np.finfo(np.float64).tiny)
         return np.asarray(np.interp(deviations, np.maximum.accumulate(beside), places))
 
+    @once
     def _below(self, level: Drawn) -> Floats:
         """The part of the weight of central and public people below each start, times what it is of all."""
         cells = len(level.counts)
@@ -466,12 +472,15 @@ class TreePlan:
         """The law of what tells whether the rank of the end of some cells is `aim`, see `_hull`."""
         parts = self._parts(place, cells, inside, aim)
         if self.weighing.is_gaussian:
-            return error_law(
-                normal_variance=variance + sum(scale**2 * times for scale, times in parts), laplaces=()
-            )
+            variance, parts = variance + sum(scale**2 * times for scale, times in parts), []
         return error_law(normal_variance=variance, laplaces=parts)
 
-    def _parts(self, place: int, cells: int, inside: int, aim: float) -> list[tuple[float, int]]:
+    @once
+    def _tail(self, place: int, cells: int, inside: int, aim: float, variance: float, off: float) -> float:
+        """How likely what tells that is so far off, or further."""
+        return self._law(place, cells, inside, aim, variance).tail(off)
+
+    def _parts(self, place: int, cells: int, inside: Any, aim: float) -> list[tuple[Any, Any]]:
         """The noises in it: (scale or standard deviation, how many)."""
         size = self._size(place)
         if self.weighing.is_public:
@@ -516,28 +525,25 @@ class TreePlan:
             most, least = (own.most, own.least) if bounded else (own.parts, own.parts)
             most, least = self.searched_weight * most, self.searched_weight * least
 
-        def passes(off: float, inside: int, aim: float) -> bool:
-            """Whether what lies so far from what is tested, on the wrong side of it, is not rejected."""
-            if off <= step:
-                return True
-            variance = aim * (1 - aim) * inequality
-            noise = sum(scale**2 * times for scale, times in self._parts(place, cells, inside, aim))
-            deviation = math.sqrt(variance + (1 if self.weighing.is_gaussian else 2) * noise)
-            if off - step > _FAR * deviation:
-                return False
-            return off - step <= self._law(place, cells, inside, aim, variance).quantile(1 - 2 * risk)
+        def kept(offs: Floats, aim: float, *, backwards: bool = False) -> Iterator[int]:
+            """The cells before ends that are not rejected, which lie so far on the wrong side of the test."""
+            variance, beyond = aim * (1 - aim) * inequality, offs - step
+            parts = self._parts(place, cells, np.arange(1, cells), aim)
+            noise = sum(scale**2 * times for scale, times in parts)
+            deviations = np.sqrt(variance + (1 if self.weighing.is_gaussian else 2) * noise)
+            near = np.flatnonzero(beyond <= _FAR * deviations).tolist()
+            for cell in reversed(near) if backwards else near:
+                off = float(beyond[cell])
+                if off <= 0 or self._tail(place, cells, cell + 1, aim, variance, off) >= 2 * risk:
+                    yield cell
 
         first, last = 0, cells - 1
         if low > 0:
             below = (low - (self._below(level) + most)) if public else -self._pivots(level, low)
-            aim = min(low, 1.0)
-            kept = (place for place, off in enumerate(below.tolist()) if passes(off, place + 1, aim))
-            first = next(kept, cells - 1)
+            first = next(kept(below, min(low, 1.0)), cells - 1)
         if high < 1:
             above = (self._below(level) + least - high) if public else self._pivots(level, high)
-            aim = max(high, 0.0)
-            offs = list(enumerate(above.tolist()))
-            last = next((place + 1 for place, off in reversed(offs) if passes(off, place + 1, aim)), 0)
+            last = next((cell + 1 for cell in kept(above, max(high, 0.0), backwards=True)), 0)
         first, last = min(first, last), max(first, last)
         return ends[first], ends[last + 1]
 

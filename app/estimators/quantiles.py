@@ -30,9 +30,9 @@ References:
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from statistics import NormalDist
 from typing import Protocol
 
@@ -42,12 +42,13 @@ from numpy.typing import NDArray
 from app.estimators import confidence
 
 _PERIOD = 24.0
-_NODES = 768
+_NODES = (64, 128, 256, 768)
+_GONE = 50.0
+"""Where many parts, or a Normal one, make up a law, nothing is left of phi at an early node: e^-50."""
 _MANY, _CLOSE = 4, 0.01
-_FEW, _GONE = 64, -50.0
-"""Where many parts, or a Normal one, make up a law, nothing is left of phi at the 64th node: e^-50."""
 _NEGLIGIBLE_SHARE = 1 / 256
 
+_NORMAL = NormalDist()
 _ROOT, _ROOT_TWO_PI = math.sqrt(2), math.sqrt(2 * math.pi)
 _STEEPEST = 24.0
 """Where the Normal part has at most this many times the scale of a Laplace, closed forms neither overflow nor
@@ -57,12 +58,15 @@ _APART = 1e-3
 _OVERFLOW = 700.0
 _VANISHED = 37.0
 """Standard deviations beyond which a Normal tail is below every double."""
-_NEAR = 1e-8
-"""The part of a quantile below which a step of Newton's is the last: what is left is about its square."""
+_NEAR = 1e-5
+"""The part of a quantile below which a step is the last."""
 
 
 _Fractions = tuple[tuple[float, float, bool], ...]
 """(factor, scale, whether of two Laplaces): a law is that sum of laws with the Normal part."""
+
+_Tail = tuple[float, float, float]
+"""P(|X| > x), how fast it falls there, and how fast that rises."""
 
 
 class LawPart(Protocol):
@@ -127,10 +131,7 @@ class ErrorLaw:
             return 0.0
         if parts := self._fractions():
             return min(1.0, max(0.0, self._closed(x, parts)[0]))
-        nodes, weights = self._inversion(deviation)
-        position = x / deviation
-        inside = _STEP * (0.5 * position + float(np.dot(np.sin(position * nodes), weights)))
-        return min(1.0, max(0.0, 1 - 2 / math.pi * inside))
+        return min(1.0, max(0.0, _inverted(self).tail(x / deviation)))
 
     def quantile(self, level: float | None = None) -> float:
         """The x with P(|X| <= x) = level.
@@ -147,41 +148,28 @@ class ErrorLaw:
 
     @lru_cache(maxsize=4096)  # noqa: B019 (few and small; an answer asks for the same ones again and again)
     def _quantile(self, level: float) -> float:
-        deviation = math.sqrt(self.variance)
+        variance = self.variance
+        deviation = math.sqrt(variance)
         if deviation == 0:
             return 0.0
         if not (self.laplaces or self.others):
-            return self.sigma * NormalDist().inv_cdf((1 + level) / 2)
+            return self.sigma * _NORMAL.inv_cdf((1 + level) / 2)
         if self.sigma == 0 and not self.others and len(self.laplaces) == 1 and self.laplaces[0][1] == 1:
             return -self.laplaces[0][0] * math.log1p(-level)
         if parts := self._fractions():
-            return self._closed_quantile(level, parts)
-        nodes, weights = self._inversion(deviation)
-        # The density is even and unimodal, so the distribution function is concave on x > 0 and
-        # Newton's steps from 0 rise to the root without overshooting it.
-        x = 0.0
-        for _ in range(100):
-            missing = level - 2 / math.pi * _STEP * (0.5 * x + float(np.dot(np.sin(x * nodes), weights)))
-            slope = 2 / math.pi * _STEP * (0.5 + float(np.dot(np.cos(x * nodes), nodes * weights)))
-            x += missing / slope
-            if abs(missing) < 1e-13 or abs(missing / slope) < 1e-12:
-                break
-        return x * deviation
+            return _root(level, self._near(level, variance) * deviation, lambda x: self._closed(x, parts))
+        return _root(level, self._near(level, variance), _inverted(self).at) * deviation
 
-    def _closed_quantile(self, level: float, parts: _Fractions) -> float:
-        """The quantile of a law that has a closed form.
+    def _near(self, level: float, variance: float) -> float:
+        """About the quantile [standard deviations].
 
-        The density is log-concave, hence so is the tail: from the second step on, Newton's steps on its
-        logarithm fall to the root and never pass it. Three or four of them do.
+        With the variance it is decided by the excess kurtosis: that of a Normal law and of one Laplace, with
+        the slope of Cornish and Fisher's expansion at the first, between the two.
         """
-        x = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(self.variance)
-        for _ in range(100):
-            tail, falls = self._closed(x, parts)
-            step = math.log(tail / (1 - level)) * tail / falls
-            x = max(x + step, 0.0)
-            if abs(step) <= _NEAR * x:
-                break
-        return x
+        normal, laplace = _NORMAL.inv_cdf((1 + level) / 2), -math.log1p(-level) / _ROOT
+        kurtosis = 4 * sum(count * scale**4 for scale, count in self.laplaces) / variance**2
+        slope = normal * (normal * normal - 3) / 8
+        return normal + kurtosis * (slope + kurtosis * (laplace - normal - slope))
 
     def _fractions(self) -> _Fractions:
         """The parts of a closed form; empty where there is none."""
@@ -193,46 +181,117 @@ class ErrorLaw:
             case _:
                 return ()
 
-    def _closed(self, x: float, parts: _Fractions) -> tuple[float, float]:
-        """P(|X| > x), and how fast it falls there, from x = 0 on."""
-        sigma, tail, falls = self.sigma, 0.0, 0.0
-        normal = math.erfc(x / sigma / _ROOT)
+    def _closed(self, x: float, parts: _Fractions) -> _Tail:
+        """P(|X| > x) from x = 0 on."""
+        sigma, tail, falls, bends = self.sigma, 0.0, 0.0, 0.0
+        place = x / sigma
+        normal = math.erfc(place / _ROOT)
         for factor, scale, two in parts:
-            ratio, place = sigma / scale, x / sigma
-            above, below = (
-                0.5 * math.exp(ratio * (ratio / 2 - end)) * math.erfc((ratio - end) / _ROOT)
-                if ratio * (ratio / 2 - end) < _OVERFLOW and end > -_VANISHED
-                else 0.0
-                for end in (place, -place)
-            )
+            ratio = sigma / scale
+            above, below = _beyond(ratio, place), _beyond(ratio, -place)
             tail += factor * (normal + above - below)
             falls += factor * (above + below) / scale
+            bends += factor * (below - above) / scale**2
             if two:
                 square = ratio * ratio
                 up, down = x / scale - square, x / scale + square
                 tail += (up * above + down * below) / 2
                 falls += ((up - 1) * above - (down + 1) * below) / scale / 2
                 falls += square * math.exp(-place * place / 2) / (sigma * _ROOT_TWO_PI)
-        return tail, falls
+                bends += ((2 - up) * above - (2 + down) * below) / scale**2 / 2
+        return tail, falls, bends
 
-    def _inversion(self, deviation: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Nodes t and phi(t) / t of the law scaled to standard deviation 1, while there is any of it."""
-        for nodes in (_NODE_POINTS[:_FEW], _NODE_POINTS):
-            square = nodes**2
-            log_phi = -0.5 * (self.sigma / deviation) ** 2 * square
-            for scale, count in self.laplaces:
-                log_phi -= count * np.log1p((scale / deviation) ** 2 * square)
-            # It falls with t, and no other part is more than 1.
-            if log_phi[-1] < _GONE:
-                break
-        phi = np.exp(log_phi)
-        for part in self.others:
-            phi *= part.phi(nodes / deviation)
-        return nodes, phi / nodes
+
+def _beyond(ratio: float, place: float) -> float:
+    """A(x) of the module's docstring, for sigma over the scale and x over sigma; 0 where it is below any."""
+    power = ratio * (ratio / 2 - place)
+    if power < _OVERFLOW and place > -_VANISHED:
+        return 0.5 * math.exp(power) * math.erfc((ratio - place) / _ROOT)
+    return 0.0
 
 
 _STEP = 2 * math.pi / _PERIOD
-_NODE_POINTS: NDArray[np.float64] = _STEP * np.arange(1, _NODES + 1, dtype=np.float64)
+_RATE = 2 / math.pi * _STEP
+_NODE_POINTS: NDArray[np.float64] = _STEP * np.arange(1, _NODES[-1] + 1, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Inverted:
+    """A law scaled to standard deviation 1, inverted from its characteristic function.
+
+    Attributes:
+        nodes: t, while anything is left of phi(t).
+        phi: phi(t).
+    """
+
+    nodes: NDArray[np.float64]
+    phi: NDArray[np.float64]
+
+    @cached_property
+    def weights(self) -> NDArray[np.float64]:
+        """Of phi(t) over t."""
+        return self.phi / self.nodes
+
+    @cached_property
+    def bends(self) -> NDArray[np.float64]:
+        """Of phi(t) times t."""
+        return self.phi * self.nodes
+
+    def tail(self, x: float) -> float:
+        """P(|X| > x)."""
+        return 1 - _RATE * (0.5 * x + float(np.dot(np.sin(x * self.nodes), self.weights)))
+
+    def at(self, x: float) -> _Tail:
+        """That beside how fast it falls."""
+        sines, cosines = np.sin(x * self.nodes), np.cos(x * self.nodes)
+        tail = 1 - _RATE * (0.5 * x + float(np.dot(sines, self.weights)))
+        falls, bends = 0.5 + float(np.dot(cosines, self.phi)), -float(np.dot(sines, self.bends))
+        return tail, _RATE * falls, _RATE * bends
+
+
+def _root(level: float, near: float, at: Callable[[float], _Tail]) -> float:
+    """The x with P(|X| <= x) = level, from near it.
+
+    The density is log-concave, hence so is the tail. Halley's steps on its logarithm, which is about a line,
+    come to the root; what one leaves is about its cube. Two or three of them do.
+    """
+    left, x = 1 - level, near
+    for _ in range(100):
+        tail, falls, bends = at(x)
+        if tail <= 0:
+            x *= 0.9  # An inversion is rounded further out.
+            continue
+        off = math.log(tail / left)
+        step = off * tail / falls / max(1 + off / 2 * (1 + bends * tail / falls**2), 0.5)
+        x = max(x + step, 0.0)
+        if abs(step) <= _NEAR * x:
+            break
+    return x
+
+
+def _lost(square: float, sigma: float, scales: Sequence[tuple[float, int]]) -> float:
+    """The logarithm of 1 / phi(t), for the square of t."""
+    of_scales = sum(count * math.log1p(scale * scale * square) for scale, count in scales)
+    return 0.5 * sigma * sigma * square + of_scales
+
+
+@lru_cache(maxsize=512)
+def _inverted(law: ErrorLaw) -> _Inverted:
+    """A law, inverted once for all places and levels that are asked of it."""
+    deviation = math.sqrt(law.variance)
+    sigma, scales = law.sigma / deviation, [(scale / deviation, count) for scale, count in law.laplaces]
+
+    # What is left falls with t, and no other part of it is more than 1.
+    many = next((many for many in _NODES if _lost((_STEP * many) ** 2, sigma, scales) > _GONE), _NODES[-1])
+    nodes = _NODE_POINTS[:many]
+    squares = nodes**2
+    lost = 0.5 * sigma**2 * squares
+    for scale, count in scales:
+        lost += count * np.log1p(scale**2 * squares)
+    phi = np.exp(-lost)
+    for part in law.others:
+        phi *= part.phi(nodes / deviation)
+    return _Inverted(nodes, phi)
 
 
 def laplace_variance(laplaces: Iterable[tuple[float, int]]) -> float:
@@ -259,7 +318,7 @@ def error_law(*, normal_variance: float, laplaces: Iterable[tuple[float, int]]) 
 
     Privacy: no data, no randomness.
     """
-    parts = [(scale, count) for scale, count in laplaces if scale > 0 and count > 0]
+    parts = [part for part in laplaces if part[0] > 0 and part[1] > 0]
     total = normal_variance + laplace_variance(parts)
     kept: dict[float, int] = {}
     for scale, count in parts:

@@ -32,7 +32,7 @@ References:
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -44,6 +44,7 @@ from app.accounting.pair_prices import BERNSTEIN, bernstein_cost, moments_cost
 from app.accounting.price import Cost
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
+from app.core.plain import plain
 from app.estimators import confidence
 from app.estimators.covariance import MIDDLE, PairReader, PublicPair
 from app.estimators.interface import Coverage, Interval
@@ -357,7 +358,10 @@ def _around(ends: Ends, shown: float) -> Ends:
 
 
 def _interval(ends: Ends, seen: Seen) -> dict[str, object]:
-    return asdict(Interval(level=confidence.level(), lower=ends[0], upper=ends[1], coverage=seen.coverage))
+    shown: dict[str, object] = plain(
+        Interval(level=confidence.level(), lower=ends[0], upper=ends[1], coverage=seen.coverage)
+    )
+    return shown
 
 
 def _squared(ends: Ends) -> Ends:

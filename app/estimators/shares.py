@@ -173,7 +173,7 @@ class SharesPlan:
         if not self.weighing.is_public:
             of_total = 0.0 if self.weighing.is_equal else mass_risk()
             each = of_total + (risk - of_total) / others
-            return self._hulls_secret(inside, count, total - count, each, risk)[0][1]
+            return self._hull_secret(inside, count, total - count, each)[1]
         raw, whole = (float(Fraction(number, self.weighing.mass)) for number in (count, total))
         margin = self._margin(
             min(inside, self.bins - inside), 0.25 * self.weighing.uneven, 1 - risk / others, self._step
@@ -335,37 +335,43 @@ class SharesPlan:
         # all.
         risk, others = confidence.risk(), max(1, bins - 1)
         of_total = 0.0 if self.weighing.is_equal else mass_risk()
-        single = [self._hulls_secret(1, count, total - count, risk, risk) for count in counts]
+        single = [self._hull_secret(1, count, total - count, risk) for count in counts]
+        drawn = [self._hull_secret(1, count, total - count, risk, population=True) for count in counts]
         jointly = of_total + (risk - of_total) / bins
-        joint = [self._hulls_secret(1, count, total - count, jointly, risk) for count in counts]
-        within = np.cumsum(np.array(counts, dtype=object))[:-1].tolist()
+        joint = [self._hull_secret(1, count, total - count, jointly) for count in counts]
+        within = list(enumerate(np.cumsum(np.array(counts, dtype=object))[:-1].tolist(), 1))
         each, sampled = of_total + (risk - of_total) / others, mass_risk() + (risk - mass_risk()) / others
-        cumulated = [
-            self._hulls_secret(place, count, total - count, each, sampled)
-            for place, count in enumerate(within, 1)
+        bands = [
+            rising_band(
+                *columns(
+                    [
+                        self._hull_secret(place, count, total - count, part, population=population)
+                        for place, count in within
+                    ]
+                )
+            )
+            for part, population in ((each, False), (sampled, True))
         ]
-        bands = [rising_band(*columns([one[place] for one in cumulated])) for place in (0, 1)]
         rising = np.clip(scipy.optimize.isotonic_regression(np.cumsum(raw)[:-1]).x, 0.0, 1.0)
         coverage: Coverage = "at_least" if self.weighing.is_equal else "worst_case"
         coverages: tuple[Coverage, Coverage, Coverage] = (coverage, "worst_case", coverage)
-        sets = [
-            columns([one[place] for one in hulls]) for hulls, place in ((single, 0), (single, 1), (joint, 0))
-        ]
+        sets = [columns(hulls) for hulls in (single, drawn, joint)]
         return BinShares(
             bins=shares_of(on_simplex(raw), sets, coverages),
             cumulative=shares_of(rising, (*bands, bands[0]), coverages),
             noisy_count=max(total, 0) / self.weighing.cap,
         )
 
-    def _hulls_secret(
-        self, inside: int, first: int, second: int, dataset: float, population: float
-    ) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Intervals for the share of some bins, from the noisy sums of these and of the others.
+    def _hull_secret(
+        self, inside: int, first: int, second: int, risk: float, *, population: bool = False
+    ) -> tuple[float, float]:
+        """The interval for the share of some bins, from the noisy sums of these and of the others.
 
         Args:
             inside: How many bins.
             first, second: The sums [units of the weights].
-            dataset, population: Probability that either interval does not hold the share.
+            risk: Probability that it does not hold the share.
+            population: Whether it is about the population, and not the dataset.
         """
         weighing, unit = self.weighing, self.weighing.unit
         times = max(1, len(self.parts))
@@ -382,6 +388,5 @@ class SharesPlan:
             pivot=pivot,
             tilt=weighing.tilt,
         )
-        center = float(ratio(first, second))
-        sums = first / pivot.unit, second / pivot.unit, center
-        return reader.dataset_hull(*sums, dataset), reader.population_hull(*sums, population)
+        hull = reader.population_hull if population else reader.dataset_hull
+        return hull(first / pivot.unit, second / pivot.unit, float(ratio(first, second)), risk)

@@ -32,7 +32,7 @@ has the 2 d sums of its people, whose price at each share is in `app.services.st
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.accounting.costs import group_costs
@@ -42,6 +42,7 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import Noise, as_document, repeated
 from app.core.piece import Piece
+from app.core.plain import plain
 from app.core.study import Relation, StudyDefinition, Trust, assumption
 from app.estimators import confidence, labels_public, labels_secret
 from app.estimators.combination import Sums, combination_plan
@@ -240,15 +241,15 @@ class CoordinatesPlan(PiecesPlan):
         shown: dict[str, object] = {
             "estimate": found.estimate,
             "standard_error": found.standard_error,
-            "interval": asdict(found.interval),
-            "population_interval": asdict(found.population_interval),
+            "interval": plain(found.interval),
+            "population_interval": plain(found.population_interval),
         }
         if self.study.relation is Relation.REPLACE_ONE:
-            shown["simultaneous"] = asdict(self._simultaneous(found))
+            shown["simultaneous"] = plain(self._simultaneous(found))
         if found.anytime is not None:
-            shown["anytime"] = asdict(found.anytime)
+            shown["anytime"] = plain(found.anytime)
         if found.variance is not None:
-            shown |= {"variance": asdict(found.variance), "sd": asdict(found.variance.root)}
+            shown |= {"variance": plain(found.variance), "sd": plain(found.variance.root)}
         return planned_errors.of_spread(shown, self.plan)
 
     def _simultaneous(self, found: Conclusion) -> Interval:

@@ -15,13 +15,14 @@ of people where offers differ. Neither noise nor weights depend on who is there.
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from app.accounting.costs import check_charges, group_costs
 from app.accounting.measurement import Measurement
 from app.core.cohort import Group
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise, as_document
+from app.core.plain import plain
 from app.core.study import Currency, StudyDefinition, Trust
 from app.estimators import confidence
 from app.estimators.interface import Interval, NotApplicable, Query
@@ -135,7 +136,7 @@ class CountPlan(OneShape[int | None]):
             upper=people + margin,
             coverage="at_least",
         )
-        return {"estimate": people, "interval": asdict(interval)}
+        return {"estimate": people, "interval": plain(interval)}
 
     @property
     def _law(self) -> ErrorLaw:
@@ -153,7 +154,7 @@ def public_count(people: int) -> dict[str, object]:
     """The answer where the number of people is public."""
     number = float(people)
     interval = Interval(level=confidence.level(), lower=number, upper=number, coverage="exact")
-    return {"estimate": number, "interval": asdict(interval)}
+    return {"estimate": number, "interval": plain(interval)}
 
 
 def _query(weights: Sequence[int]) -> Query:

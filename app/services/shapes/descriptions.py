@@ -16,13 +16,14 @@ interval of its own rank, extended to it. That is post-processing.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from app.accounting.costs import group_costs
 from app.accounting.measurement import Measurement
 from app.core.cohort import Cohorts, Group, Groups
 from app.core.noise import as_document
+from app.core.plain import plain
 from app.core.study import Relation, StudyDefinition, assumption
 from app.estimators.interface import Plan
 from app.estimators.moments import with_second_moment
@@ -199,15 +200,15 @@ class Description(OneShape[Drawn]):
         ((sums, levels, number),) = drawn
         moments = self.mean.conclude(sums)
         found = self.quartiles.read(self.study.grid, levels)
-        quartiles = [{"q": float(rank), **asdict(one)} for rank, one in zip(QUARTILES, found, strict=True)]
-        sd = moments.variance and asdict(moments.variance.root)
+        quartiles = [{"q": float(rank), **plain(one)} for rank, one in zip(QUARTILES, found, strict=True)]
+        sd = moments.variance and plain(moments.variance.root)
         shown = {
             "count": public_count(self.crowd.people) if self.count is None else self.count.read(number),
             "mean": {
                 "estimate": moments.estimate,
                 "standard_error": moments.standard_error,
-                "interval": asdict(moments.interval),
-                "population_interval": asdict(moments.population_interval),
+                "interval": plain(moments.interval),
+                "population_interval": plain(moments.population_interval),
                 "predicted_error": self.predicted_error,
             },
             "sd": sd,

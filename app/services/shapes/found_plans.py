@@ -6,7 +6,7 @@ The proof is in `app.estimators.found_range`.
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,6 +17,7 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import as_document
+from app.core.plain import plain
 from app.core.study import Relation, StudyDefinition, assumption
 from app.estimators import registry
 from app.estimators.every_level import at_every_level
@@ -231,8 +232,8 @@ class FoundPlan(PricedPlan):
             "asked": registry.AUTO,
             "estimate": conclusion.estimate,
             "standard_error": conclusion.standard_error,
-            "interval": asdict(conclusion.interval),
-            "population_interval": asdict(conclusion.population_interval),
+            "interval": plain(conclusion.interval),
+            "population_interval": plain(conclusion.population_interval),
             "predicted_error": min(read.predicted_error, float(grid.width)),
             "range": {
                 "lower": float(grid.lower),

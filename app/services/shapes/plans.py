@@ -3,7 +3,7 @@
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.accounting.measurement import Measurement, Workload
@@ -13,6 +13,7 @@ from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted, InternalFault
 from app.core.noise import as_document
 from app.core.piece import Piece
+from app.core.plain import plain
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators import shares, tree_levels
 from app.estimators.bin_shares import BinShares, Share
@@ -152,7 +153,7 @@ class ChoicesPlan(ShapePlan):
 
     def _parts(self, read: BinShares) -> dict[str, object]:
         shares = zip(self.question.choices, read.bins, strict=True)
-        return {"choices": [{"choice": choice, **asdict(share)} for choice, share in shares]}
+        return {"choices": [{"choice": choice, **plain(share)} for choice, share in shares]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +232,7 @@ def noisy_counts(crowd: ShapeCrowd, plan: SharesPlan, counts: Mapping[int, Seque
 
 
 def _bin(lower: float, upper: float, share: Share) -> dict[str, object]:
-    return {"lower": lower, "upper": upper, **asdict(share)}
+    return {"lower": lower, "upper": upper, **plain(share)}
 
 
 def _whole(like: Share) -> Share:

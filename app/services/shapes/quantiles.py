@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -10,6 +10,7 @@ from app.accounting.measurement import Measurement, Workload
 from app.accounting.shape_prices import tree_cost
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import as_document
+from app.core.plain import plain
 from app.core.question import CELLS, MOST_CELLS
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators.quantile_tree import Beside, TreePlan
@@ -108,7 +109,7 @@ class QuantilePlan(OneShape[Grown]):
         """The value that the levels of the tree say."""
         (levels,) = drawn
         (found,) = self.plan.read(self.grid, levels)
-        answer: dict[str, object] = asdict(found)
+        answer: dict[str, object] = plain(found)
         if self.plan.beside is not None:
             answer["searches"] = {"people": self.plan.beside.people, "weight": self.plan.searched_weight}
         return answer

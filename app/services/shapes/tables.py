@@ -10,10 +10,11 @@ A report of a device is of one choice, so local people have no part in it.
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from app.core.plain import plain
 from app.core.study import StudyDefinition
 from app.estimators.bin_shares import BinShares
 from app.estimators.independence import p_value
@@ -50,7 +51,7 @@ class TablePlan(ShapePlan):
         (first, labels), (second, others) = self.question.axes
         return {
             "cells": [
-                {"where": {first: one, second: other}, **asdict(share)}
+                {"where": {first: one, second: other}, **plain(share)}
                 for (one, other), share in zip(product(labels, others), read.bins, strict=True)
             ]
         }

@@ -30,6 +30,8 @@ def taken_out(document: Document) -> tuple[Document, bytes | None]:
     kept: list[Sequence[Ends] | None] = []
 
     def without(value: Any) -> Any:
+        if value is None or isinstance(value, float | str | int):
+            return value
         if isinstance(value, Mapping):
             shown = {name: without(one) for name, one in value.items() if name != _OTHERS}
             if leveled(value):

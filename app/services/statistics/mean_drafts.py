@@ -1,6 +1,5 @@
 """What an answer for a mean says of itself, whatever it was drawn or read from; without the database."""
 
-from dataclasses import asdict
 from typing import Any, Protocol
 
 from app.core.errors import BudgetExhausted
@@ -57,7 +56,7 @@ def said_of(
 
     def finished(document: dict[str, Any]) -> dict[str, Any]:
         if variance is not None:
-            document |= {"variance": asdict(variance), "sd": asdict(variance.root)}
+            document |= {"variance": plain(variance), "sd": plain(variance.root)}
         return planned_errors.of_answer(document, plan, float(study.grid.width))
 
     return Said(
@@ -68,9 +67,9 @@ def said_of(
             "asked": resolved.estimator,
             "estimate": conclusion.estimate,
             "standard_error": conclusion.standard_error,
-            "interval": asdict(conclusion.interval),
-            "population_interval": asdict(conclusion.population_interval),
-            **({} if conclusion.anytime is None else {"anytime": asdict(conclusion.anytime)}),
+            "interval": plain(conclusion.interval),
+            "population_interval": plain(conclusion.population_interval),
+            **({} if conclusion.anytime is None else {"anytime": plain(conclusion.anytime)}),
             **({} if conclusion.error is None else {"error": plain(conclusion.error)}),
         },
         details=conclusion.details,

@@ -54,6 +54,9 @@ class ReferencePivot:
         """None."""
         return 0.0
 
+    def spread(self) -> None:
+        """The pivot is another one than that of two complements."""
+
     def tail(self, p: float, x: float) -> float:
         """The law of two Laplaces."""
         parts = tuple(part for part in self.laplaces(p) if part[0] > 0)

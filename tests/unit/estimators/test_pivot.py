@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
 from app.estimators.interface import UNIT_SCALE
-from app.estimators.pivot import LinearPivot, PivotReader
+from app.estimators.pivot import LinearPivot, PivotReader, hull
 from app.estimators.transformed import Transformed
 from tests.support.groups import UNIT_GRID, add_remove_one
 
@@ -108,3 +108,50 @@ def test_the_step_shows_in_each_of_these_intervals():
             wrong = accepted(sums[0], sums[1], variance, step)
             for one, other in zip(right, wrong, strict=True):
                 assert abs(one - other) > 10 * TOLERANCE or one in (P[0], P[-1])
+
+
+def plain_hull(tail, risk, center):
+    """Every point of the scan, and no logarithm."""
+    points = sorted({center, *(index / 32 for index in range(33))})
+    kept = [place for place, p in enumerate(points) if tail(p) >= risk]
+    if not kept:
+        return 0.0, 1.0
+
+    def edge(inside, outside):
+        return brentq(lambda p: tail(p) - risk, inside, outside, xtol=2.0**-45, rtol=2.0**-45)
+
+    lower = edge(points[kept[0]], points[kept[0] - 1]) if kept[0] else 0.0
+    upper = edge(points[kept[-1]], points[kept[-1] + 1]) if kept[-1] < len(points) - 1 else 1.0
+    return min(lower, center), max(upper, center)
+
+
+@given(
+    first=st.floats(-5, 500),
+    second=st.floats(-5, 500),
+    cap=st.floats(0.01, 50),
+    part=st.sampled_from([0.0, 0.3, 1.0]),
+    draws=st.integers(1, 12),
+    normal=st.booleans(),
+    risk=st.sampled_from([0.2, 0.05, 0.01, 0.001]),
+)
+@settings(max_examples=100)
+def test_points_that_are_rejected_unseen_leave_the_hull_where_a_plain_scan_has_it(
+    first, second, cap, part, draws, normal, risk
+):
+    pivot = LinearPivot(first=1, second=draws, variance=2.0 if normal else 0.0)
+    reader = PivotReader(grid=UNIT_GRID, cap=cap, floor=part * cap, pivot=pivot)
+    center = max(first, 0.0) / max(max(first, 0.0) + max(second, 0.0), 1e-300)
+    seen = []
+
+    def both(tail, *more):
+        seen.append((hull(tail, *more), plain_hull(tail, *more[:2])))
+        return seen[-1][0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("app.estimators.pivot.hull", both)
+        reader.dataset_hull(first, second, center, risk)
+        reader.population_hull(first, second, center, risk)
+    assert len(seen) == 2
+    for found, plain in seen:
+        # Ends are moved outwards by up to twice the tolerance.
+        assert found == pytest.approx(plain, abs=2.0**-42)
