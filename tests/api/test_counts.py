@@ -1,15 +1,12 @@
 """The number of people over HTTP: public and free in replace_one studies, noisy and priced in others."""
 
 import math
-from fractions import Fraction
 from typing import Any
 
 import pytest
 
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
-from app.core.grid import GRID_SIZE
-from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Relation, Trust
 from app.services.shapes.counts import CountPlan
 from app.services.shapes.crowd import ShapeCrowd
@@ -153,31 +150,6 @@ def test_each_person_counts_as_one_whatever_they_offer_and_intervals_cover(epsil
     assert held >= 4000 * (0.95 - 5 * math.sqrt(0.95 * 0.05 / 4000))
     narrow = sum(abs(one["estimate"] - 1000) <= plan.predicted_error for one in answers)
     assert narrow < 4000 * (0.95 - 5 * math.sqrt(0.95 * 0.05 / 4000)), "the control"
-
-
-@pytest.mark.parametrize("delta", [0, 10**6])
-@pytest.mark.parametrize("epsilon", MIXED)
-def test_a_person_who_comes_moves_the_count_by_one_and_pays_for_that(epsilon: float, delta: int):
-    """Brute force: the sum of weights with and without her, over all sizes of a few people."""
-    plan, _ = counted(1, epsilon, 0, delta)
-    (charge,) = plan.charges()
-    assert plan.weighing is not None
-
-    def total(people: int) -> int:
-        of_them, _ = counted(people, epsilon, 0, delta)
-        assert of_them.weighing is not None
-        return sum(of_them.weighing.weights) * people * GRID_SIZE
-
-    for people in range(5):
-        move = total(people + 1) - total(people)
-        assert move == plan.weighing.cap * GRID_SIZE, "one person, in every size and for every offer"
-        match plan.noise:
-            case DiscreteLaplace(scales=(scale,)):
-                assert Fraction(move) / Fraction(scale) * MICRO == charge.epsilon == plan.most
-            case DiscreteGaussian(sigmas=(sigma,)):
-                loss = Fraction(move) ** 2 / (Fraction(sigma) ** 2 - 9) * MICRO
-                assert loss <= charge.epsilon <= loss + 1
-                assert charge.epsilon == plan.most
 
 
 async def few_of_most(service: Service) -> str:

@@ -1,8 +1,5 @@
 """Shares of choices of central, local and public people together: weights, errors, who pays."""
 
-from dataclasses import replace
-from fractions import Fraction
-from itertools import product
 from typing import Any
 
 import cvxpy
@@ -11,17 +8,10 @@ import pytest
 from dither.device.choices import ChoiceRandomizer
 
 from app.core.epsilon import MICRO
-from app.core.errors import BudgetExhausted
 from app.core.noise import DiscreteLaplace
 from app.core.study import Relation, Trust
 from app.estimators.choice_reports import report_noise
-from app.estimators.interface import NoContributions
-from app.services.shapes import kinds as shape_kinds
-from app.services.shapes import plans as shape_plans
-from app.services.shapes.kinds import resolve
-from app.services.shapes.questions import SHARES
-from app.services.statistics.questions import Ask
-from tests.support.choices import cohorts, error, plan_of, shares_of, study_of_choices
+from tests.support.choices import error, plan_of, shares_of
 
 PROFILE = [
     (Trust.CENTRAL, 0.1, 60),
@@ -102,37 +92,6 @@ def test_together_they_are_better_than_either_part():
         assert both.crowd.local == first.crowd.local == 0
 
 
-@pytest.mark.parametrize("relation", Relation)
-def test_each_person_pays_the_largest_move_over_all_neighbors_and_less_than_a_micro_more(relation: Relation):
-    """Brute force over all datasets of four people and three choices, through the code that draws."""
-    secret = relation is Relation.ADD_REMOVE_ONE
-    profile = [(Trust.CENTRAL, 0.123, 1), (Trust.CENTRAL, 1.7, 2), (Trust.CENTRAL, 9, 1)]
-    plan = plan_of(profile, 3, relation=relation) if secret else plan_of(profile, 3)
-    charges = {charge.cohort_id: charge.epsilon for charge in plan.charges()}
-    scale = Fraction(shares_of(plan).scale)
-    moved: dict[int, Fraction] = dict.fromkeys(charges, Fraction(0))
-    owners = [1, 2, 2, 3]
-
-    def counts(votes: tuple[int | None, ...]) -> list[int]:
-        by_cell = {
-            cohort: [
-                sum(v == k for v, own in zip(votes, owners, strict=True) if own == cohort) for k in range(3)
-            ]
-            for cohort in (1, 2, 3)
-        }
-        return shape_plans.weighted_counts(plan.crowd, plan.plan.weighing, 3, by_cell)
-
-    for votes in product(range(3), repeat=4):
-        for person, cohort in enumerate(owners):
-            for other in [None] if secret else range(3):
-                neighbor = (*votes[:person], other, *votes[person + 1 :])
-                move = sum(abs(a - b) for a, b in zip(counts(votes), counts(neighbor), strict=True))
-                moved[cohort] = max(moved[cohort], move / scale)
-    for cohort, paid in charges.items():
-        assert 0 <= Fraction(paid, MICRO) - moved[cohort] < Fraction(1, MICRO)
-    assert len(charges) == 3
-
-
 def test_local_people_pay_nothing_more_and_local_people_alone_have_an_answer():
     plan = plan_of(PROFILE)
     paid = {charge.cohort_id for charge in plan.charges()}
@@ -149,15 +108,9 @@ def test_local_people_pay_nothing_more_and_local_people_alone_have_an_answer():
     assert alone.one_report_moves == pytest.approx(0.001 / float(reports.kept - reports.other))
 
 
-def test_who_cannot_pay_is_left_out_and_no_one_at_all_is_refused():
+def test_the_noise_is_that_of_two_bins_or_of_one_where_people_come_and_go():
     everyone = plan_of(PROFILE)
     assert (everyone.crowd.unable, everyone.crowd.local) == (0, 0)
-    study = study_of_choices(3)
-    question = resolve(study, Ask(statistic=SHARES))
-    [poor] = cohorts([(Trust.CENTRAL, 1, 10)])
-    for people, refusal in (([replace(poor, spent=MICRO)], BudgetExhausted), ([], NoContributions)):
-        with pytest.raises(refusal):
-            shape_kinds.make(study, question, people)
     secret = plan_of([(Trust.CENTRAL, 1, 10)], relation=Relation.ADD_REMOVE_ONE)
     assert shares_of(secret).noise == DiscreteLaplace(scales=(float(MICRO),) * 5)
     assert shares_of(everyone).noise == DiscreteLaplace(scales=(2.0 * MICRO,) * 5)

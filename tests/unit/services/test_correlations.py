@@ -1,4 +1,4 @@
-"""Correlation and lines of two numbers: numpy's without noise, what they charge, coverage, and a control."""
+"""Correlation and lines of two numbers: the price of a covariance, coverage, a control; see `test_laws`."""
 
 import math
 from dataclasses import replace
@@ -94,18 +94,6 @@ def read(answer: Any) -> dict[str, Any]:
 
 def least_of(study: StudyDefinition) -> StudyDefinition:
     return replace(study, epsilon_min=MICRO, epsilon_max=MICRO)
-
-
-@pytest.mark.parametrize("study", STUDIES)
-def test_without_noise_it_is_what_numpy_has(study: StudyDefinition, monkeypatch):
-    monkeypatch.setattr(covariances, "draw", lambda noise, queries: [0] * queries)
-    points = drawn(np.random.default_rng(1), 500)
-    answer: Any = plan_of(study, [cohort(1, MICRO, 500)]).answer({1: sums_of(points, study)})
-    for name, one in read(answer).items():
-        assert one["estimate"] == pytest.approx(true(points)[name], rel=1e-5), name
-    assert answer["r_squared"] == pytest.approx(true(points)["correlation"] ** 2, rel=1e-5)
-    means = (points / GRID_SIZE).mean(axis=0) * WIDTHS + np.array([0, 18])
-    assert answer["means"] == pytest.approx(means.tolist())
 
 
 @pytest.mark.parametrize("study", STUDIES)
@@ -232,14 +220,6 @@ def test_numbers_that_go_together_exactly_have_a_correlation_of_one(study: Study
         assert answer["estimate"] == pytest.approx(sign, abs=1e-6)
         assert max(sign * answer["interval"]["lower"], sign * answer["interval"]["upper"]) == 1
         assert answer["r_squared_interval"]["upper"] == 1
-
-
-@pytest.mark.parametrize("study", [SECRET, SECRET_GAUSSIAN])
-def test_nothing_but_sums_says_how_many_people_there_are(study: StudyDefinition):
-    none, many = (plan_of(study, [cohort(1, study.least, count)] if count else []) for count in (0, 9))
-    assert many.reader.noise == none.reader.noise
-    assert (many.most, many.predicted_error) == (none.most, none.predicted_error)
-    assert many.noise_json() == none.noise_json()
 
 
 def test_errors_are_as_predicted():
