@@ -61,15 +61,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--strict", action="store_true", help="exit status 1 if a goal is missed")
     parser.add_argument("--largest", type=int, help="people in the largest database of `scale`")
     parser.add_argument("--result", type=Path, help="file in which `scale` keeps and finds its points")
+    parser.add_argument("--only", choices=accuracy.COMPARISONS, help="one comparison of `accuracy`")
     options = parser.parse_args(arguments)
     configure_logging()
     notes = Console(stderr=True)
     ratios: list[Ratio] = []
     for section in options.sections or SECTIONS:
         started = time.monotonic()
-        own: dict[str, Any] = (
-            {"largest": options.largest, "result": options.result} if section == "scale" else {}
-        )
+        own: Mapping[str, Any] = {
+            "scale": {"largest": options.largest, "result": options.result},
+            "accuracy": {"only": options.only},
+        }.get(section, {})
         ratios += SECTIONS[section](quick=options.quick, **own)
         notes.print(f"{section}: {time.monotonic() - started:.0f} s", style="dim")
     if options.json:

@@ -1,38 +1,33 @@
 """How far off are answers that people get by default, beside those of other libraries, and do intervals hold?
 
-Three comparisons, of answers drafted as the service drafts them: the whole way from cohorts to the document,
-without publishing, so that one study is asked many times.
+Four comparisons, of answers drafted as the service drafts them; `--only` runs one of them:
 
-- `plain`: values of four kinds, all people offering the same, and all of it used, beside OpenDP, diffprivlib
-  and plain Laplace noise.
+- `plain`: means, variances and histograms of values of four kinds, all people offering the same, and all of
+  it used, beside OpenDP, diffprivlib and plain Laplace noise.
+- `quantiles`: medians, quartiles and the quantile .9 of the same people, see `benchmarks.quantiles`.
 - `tiers`: six epsilons, the first answer at a tenth of each beside a fresh one.
 - `secret`: studies whose number of people is secret, with epsilons that go together with values or not.
 """
 
-import json
 import math
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from app.core.epsilon import MICRO
-from app.core.study import Study
-from app.services import Services
 from app.services.statistics.questions import Ask
-from app.store import cohorts
-from benchmarks import peers
-from benchmarks.batches import send
+from benchmarks import peers, quantiles
+from benchmarks.drafts import Answer, Crowd, drafted, fill, half_width, publish
 from benchmarks.peers import People
 from benchmarks.report import Ratio
-from benchmarks.services import Caller, Installation, installation
+from benchmarks.services import Installation, installation
 
 DRAWS, QUICK_DRAWS = 400, 8
-RANK_DRAWS, QUICK_RANK_DRAWS = 60, 4
 PLAIN_GOAL = 1.1
-"""Error of a mean beside plain Laplace noise of the same offers."""
+"""Error beside plain Laplace noise of the same offers, and beside other libraries."""
+HALF_WIDTH_GOAL = 2.0
+"""Of an interval, beside what 95 % of errors stay below."""
 
 TIERS = (0.1, 0.25, 0.5, 1, 2, 4)
 TIER_PEOPLE = (300, 3_000)
@@ -63,138 +58,32 @@ HISTOGRAMS = (
 QUESTIONS: Mapping[str, Ask] = {
     "mean": Ask(share=MICRO),
     "histogram": Ask(statistic="histogram", share=MICRO),
-    "median": Ask(statistic="median", share=MICRO),
-    "quantile .9": Ask(statistic="quantile", parameters={"q": "0.9"}, share=MICRO),
-    "quartiles": Ask(statistic="describe", share=MICRO),
 }
 
-Answer = Mapping[str, Any]
-"""The document of an answer, or a part of it with an estimate and an interval."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Crowd:
-    """A study and who contributes to it.
-
-    Attributes:
-        slug, lower, upper, relation: Of the study; all else as a new study has it by default.
-        epsilons, values: One a person; values in the data's unit.
-    """
-
-    slug: str
-    lower: int
-    upper: int
-    epsilons: np.ndarray
-    values: np.ndarray
-    relation: str = "replace_one"
-
-    @property
-    def study(self) -> dict[str, object]:
-        """The document that makes the study."""
-        return {"slug": self.slug, "lower": self.lower, "upper": self.upper, "relation": self.relation}
-
-    @property
-    def csv(self) -> bytes:
-        """The batch of its people."""
-        rows = zip(self.values, self.epsilons, strict=True)
-        lines = [
-            f"{self.slug}-{number},{value:.6f},{epsilon:.6g},central"
-            for number, (value, epsilon) in enumerate(rows)
-        ]
-        return "\n".join(["subject,value,epsilon,trust", *lines]).encode()
-
-
-def run(*, quick: bool) -> list[Ratio]:
-    """All three comparisons."""
-    draws, rank_draws = (QUICK_DRAWS, QUICK_RANK_DRAWS) if quick else (DRAWS, RANK_DRAWS)
+def run(*, quick: bool, only: str | None = None) -> list[Ratio]:
+    """All comparisons, or one of `COMPARISONS`."""
     with installation() as here, here.serve(workers=1, settings={"DITHER_LIFETIME_EPSILON": "1000"}) as port:
         return [
-            *plain(here, port, draws=draws, rank_draws=rank_draws),
-            *tiers(here, port, quick=quick),
-            *secret(here, port, quick=quick),
+            ratio
+            for name, compare in COMPARISONS.items()
+            if only in (None, name)
+            for ratio in compare(here, port, quick=quick)
         ]
-
-
-def fill(here: Installation, port: int, crowd: Crowd) -> None:
-    """Make a study over HTTP, with every default that a new one has, and let its people contribute."""
-    with Caller(port) as caller:
-        caller.call("POST", "/v1/studies", here.admin, crowd.study)
-    send(port, here, crowd.slug, "csv", crowd.csv)
-
-
-def drafted(
-    here: Installation, slug: str, asks: Mapping[str, tuple[Ask, int]], *, fresh: bool = False
-) -> dict[str, list[Answer]]:
-    """Answers to each question, as often as it says; none is published, so that none knows of another.
-
-    Args:
-        here: The installation.
-        slug: The study.
-        asks: By name: the question, and how often it is asked.
-        fresh: As in `Answering.release`; otherwise an answer is read for the first time.
-    """
-
-    async def use(services: Services) -> dict[str, list[Answer]]:
-        study = await services.studies.read(slug)
-        await _fold(services, study)
-        return {
-            name: [await _draft(services, study, ask, fresh=fresh) for _ in range(draws)]
-            for name, (ask, draws) in asks.items()
-        }
-
-    found: dict[str, list[Answer]] = here.use(use)
-    return found
-
-
-def publish(here: Installation, slug: str, ask: Ask) -> None:
-    """Publish an answer, so that later ones know what it says."""
-
-    async def use(services: Services) -> None:
-        study = await services.studies.read(slug)
-        await services.answering(study, ask).release(study, ask, None)
-
-    here.use(use)
-
-
-async def _fold(services: Services, study: Study) -> None:
-    await services.database.run_tx("benchmark.seal", lambda c: cohorts.seal(c, study.id))
-    await services.database.run_tx("benchmark.fold", lambda c: cohorts.fold(c, study.id))
-
-
-async def _draft(services: Services, study: Study, ask: Ask, *, fresh: bool) -> Answer:
-    """Those that are predicted to say nothing count as all others do."""
-    answering: Any = services.answering(study, ask)
-    request = answering.request_of(study, ask, asker=None, first=not fresh, fresh=fresh, allow_worse=True)
-    request = await services.database.run_tx("benchmark.towards", request.towards)
-    draft, _ = await answering._draft(services.database.run_tx, request)
-    answer: Answer = json.loads(draft.body)
-    return answer
 
 
 # ------------------------------------------------------------------------------ beside other libraries
 
 
-def plain(here: Installation, port: int, *, draws: int, rank_draws: int) -> Iterator[Ratio]:
+def plain(here: Installation, port: int, *, quick: bool) -> Iterator[Ratio]:
     """Errors beside those of other libraries, and half-widths beside the errors that there are."""
-    everyone = list(peers.crowds())
-    of_diffprivlib = peers.of_diffprivlib(everyone, draws=draws, rank_draws=rank_draws)
-    often = {name: draws if name in ("mean", "histogram") else rank_draws for name in QUESTIONS}
-    for number, people in enumerate(everyone):
-        n = len(people.values)
-        crowd = Crowd(
-            slug=f"{people.name}-{n}",
-            lower=people.lower,
-            upper=people.upper,
-            epsilons=np.full(n, peers.EPSILON),
-            values=people.values,
-        )
+    draws = QUICK_DRAWS if quick else DRAWS
+    often = dict.fromkeys(("mean", "variance", "histogram"), draws)
+    for people, known in peers.answers(list(peers.crowds()), often):
+        crowd = Crowd.plain(f"{people.name}-{len(people.values)}", people)
         fill(here, port, crowd)
-        answers = drafted(here, crowd.slug, {name: (ask, often[name]) for name, ask in QUESTIONS.items()})
-        ours = _parts(answers)
+        ours = _parts(drafted(here, crowd.slug, {name: (ask, draws) for name, ask in QUESTIONS.items()}))
         yield _plain_laplace(people, ours["mean"])
-        known = {"OpenDP": peers.of_opendp(people, draws=draws, rank_draws=rank_draws)}
-        if of_diffprivlib:
-            known["diffprivlib"] = of_diffprivlib[number]
         for library, theirs in known.items():
             yield from _beside(people, library, ours, theirs)
         yield from _half_widths(people, ours)
@@ -208,9 +97,6 @@ def _parts(answers: Mapping[str, Sequence[Answer]]) -> dict[str, list[list[Answe
         "histogram": [
             [{**one, "estimate": one["share"]} for one in answer["bins"]] for answer in answers["histogram"]
         ],
-        "median": [[answer] for answer in answers["median"]],
-        "quantile .9": [[answer] for answer in answers["quantile .9"]],
-        "quartiles": [answer["quartiles"] for answer in answers["quartiles"]],
     }
 
 
@@ -255,6 +141,7 @@ def _beside(
             others,
             section=f"accuracy: {library}",
             name=f"{name} of {people.name}, n {len(people.values):,}, beside {library}",
+            goal=None if (library, name) == ("diffprivlib", "histogram") else PLAIN_GOAL,
             root=True,
             note=HISTOGRAMS if library == "diffprivlib" else "",
         )
@@ -274,14 +161,10 @@ def _half_widths(people: People, ours: Mapping[str, Sequence[Sequence[Answer]]])
             unit="ranges",
             subject=[statistics.fmean(halves) / unit.get(name, people.width)],
             baseline=[real],
+            goal=HALF_WIDTH_GOAL,
             better="lower",
             note="half-widths of intervals of 95 %, beside what 95 % of errors stay below",
         )
-
-
-def half_width(answer: Answer, interval: str = "interval") -> float:
-    """Half of an interval."""
-    return float(answer[interval]["upper"] - answer[interval]["lower"]) / 2
 
 
 # ----------------------------------------------------------------------------------------------- tiers
@@ -496,3 +379,12 @@ def best_half_width(
             moved = (math.sqrt(cap) - math.sqrt(floor)) / (math.sqrt(cap) + math.sqrt(floor))
             least = min(least, noise / weight + tilt * moved)
     return least
+
+
+COMPARISONS: Mapping[str, Callable[..., Iterable[Ratio]]] = {
+    "plain": plain,
+    "quantiles": quantiles.compare,
+    "tiers": tiers,
+    "secret": secret,
+}
+"""What is compared, in this order."""

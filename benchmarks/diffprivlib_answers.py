@@ -1,8 +1,8 @@
 """diffprivlib's answers to the questions of `benchmarks.accuracy`, in its own environment (`make peers`).
 
-Reads {"crowds": [{"values": ..., "lower": ..., "upper": ...}], "epsilon": ..., "bins": ..., "draws": ...,
-"rank_draws": ...} on standard input, and writes for each crowd the answers of each statistic, a list for each
-draw. Nothing of the service is imported here.
+Reads {"crowds": [{"values": ..., "lower": ..., "upper": ...}], "epsilon": ..., "bins": ..., "often": {...}},
+how often by statistic, on standard input, and writes for each crowd the answers of each statistic, a list for
+each draw. Nothing of the service is imported here.
 """
 
 import json
@@ -17,7 +17,7 @@ from diffprivlib import tools
 
 def answers(crowd: dict[str, Any], wanted: dict[str, Any]) -> dict[str, list[list[float]]]:
     """The answers of one crowd."""
-    values, often, rarely = np.array(crowd["values"]), wanted["draws"], wanted["rank_draws"]
+    values = np.array(crowd["values"])
     bounds = crowd["lower"], crowd["upper"]
     options = {"epsilon": wanted["epsilon"], "bounds": bounds}
 
@@ -25,14 +25,15 @@ def answers(crowd: dict[str, Any], wanted: dict[str, Any]) -> dict[str, list[lis
         counts, _ = tools.histogram(values, epsilon=wanted["epsilon"], bins=wanted["bins"], range=bounds)
         return counts / len(values)
 
-    return {
-        "mean": drawn(lambda: tools.mean(values, **options), often),
-        "variance": drawn(lambda: tools.var(values, **options), often),
-        "histogram": drawn(histogram, often),
-        "median": drawn(lambda: tools.median(values, **options), rarely),
-        "quantile .9": drawn(lambda: tools.quantile(values, 0.9, **options), rarely),
-        "quartiles": drawn(lambda: tools.quantile(values, [0.25, 0.5, 0.75], **options), rarely),
+    made: dict[str, Callable[[], Any]] = {
+        "mean": lambda: tools.mean(values, **options),
+        "variance": lambda: tools.var(values, **options),
+        "histogram": histogram,
+        "median": lambda: tools.median(values, **options),
+        "quantile .9": lambda: tools.quantile(values, 0.9, **options),
+        "quartiles": lambda: tools.quantile(values, [0.25, 0.5, 0.75], **options),
     }
+    return {name: drawn(made[name], often) for name, often in wanted["often"].items()}
 
 
 def drawn(ask: Callable[[], Any], draws: int) -> list[list[float]]:

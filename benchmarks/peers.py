@@ -17,7 +17,8 @@ CELLS = 1000
 """Candidates of a quantile, of peers that need them."""
 
 SIZES = (1_000, 10_000)
-QUARTILES = (0.25, 0.5, 0.75)
+RANKS = {"median": (0.5,), "quantile .9": (0.9,), "quartiles": (0.25, 0.5, 0.75)}
+"""Of each statistic that is made of quantiles."""
 
 ENVIRONMENT = Path(__file__).parents[1] / ".venv" / "peers" / "bin" / "python"
 PROGRAM = Path(__file__).with_name("diffprivlib_answers.py")
@@ -57,23 +58,14 @@ class People:
             case "histogram":
                 counts, _ = np.histogram(self.values, BINS, (self.lower, self.upper))
                 return list((found - counts / len(self.values)).ravel())
-            case "median":
-                return self._off(found, (0.5,))
-            case "quartiles":
-                return self._off(found, QUARTILES)
             case _:
-                return self._off(found, (0.9,))
+                low, high = np.transpose([self.quantile(q) for q in RANKS[statistic]])
+                return list(np.maximum(0, np.maximum(low - found, found - high)).T.ravel() / self.width)
 
-    def _off(self, found: np.ndarray, ranks: Sequence[float]) -> list[float]:
-        """How far answers lie off all that is a quantile of the values."""
-        ordered = np.sort(self.values)
-        off = []
-        for column, q in enumerate(ranks):
-            place = q * len(ordered)
-            low = ordered[math.ceil(place) - 1]
-            high = ordered[min(math.floor(place), len(ordered) - 1)]
-            off.append(np.maximum(0, np.maximum(low - found[:, column], found[:, column] - high)))
-        return list(np.concatenate(off) / self.width)
+    def quantile(self, q: float) -> tuple[float, float]:
+        """Where all that is a quantile of the values begins, and where it ends [data's unit]."""
+        ordered, place = np.sort(self.values), q * len(self.values)
+        return float(ordered[math.ceil(place) - 1]), float(ordered[min(math.floor(place), len(ordered) - 1)])
 
 
 def crowds() -> Iterator[People]:
@@ -87,7 +79,17 @@ def crowds() -> Iterator[People]:
         yield People("equal", 0, 100, np.full(n, 10.0))
 
 
-def of_opendp(people: People, *, draws: int, rank_draws: int) -> Answers:
+def answers(
+    everyone: Sequence[People], often: Mapping[str, int]
+) -> Iterator[tuple[People, Mapping[str, Answers]]]:
+    """What each library answers to each statistic, as often as it says, by the name of the library."""
+    others = of_diffprivlib(everyone, often)
+    for number, people in enumerate(everyone):
+        known = {"OpenDP": of_opendp(people, often)}
+        yield people, known | ({"diffprivlib": others[number]} if others else {})
+
+
+def of_opendp(people: People, often: Mapping[str, int]) -> Answers:
     """OpenDP's answers, of pure epsilon, the number of people being public."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -118,22 +120,31 @@ def of_opendp(people: People, *, draws: int, rank_draws: int) -> Answers:
         )
         return lambda: candidates[chosen(scores)]
 
-    binned = space >> dp.t.then_find_bin(edges[1:-1])
-    counted = noisy(binned >> dp.t.then_count_by_categories(list(range(BINS - 1)), null_category=True))
-    mean, variance = noisy(space >> dp.t.then_mean()), noisy(space >> dp.t.then_variance())
-    median, high = rank(0.5, EPSILON), rank(0.9, EPSILON)
-    quartiles = [rank(q, EPSILON / len(QUARTILES)) for q in QUARTILES]
-    return {
-        "mean": [list(mean()) for _ in range(draws)],
-        "variance": [list(variance()) for _ in range(draws)],
-        "histogram": [list(counted() / n) for _ in range(draws)],
-        "median": [[median()] for _ in range(rank_draws)],
-        "quantile .9": [[high()] for _ in range(rank_draws)],
-        "quartiles": [[one() for one in quartiles] for _ in range(rank_draws)],
-    }
+    def made(statistic: str) -> Callable[[], np.ndarray | list[float]]:
+        match statistic:
+            case "mean":
+                return noisy(space >> dp.t.then_mean())
+            case "variance":
+                return noisy(space >> dp.t.then_variance())
+            case "histogram":
+                binned = space >> dp.t.then_find_bin(edges[1:-1])
+                counted = noisy(
+                    binned >> dp.t.then_count_by_categories(list(range(BINS - 1)), null_category=True)
+                )
+                return lambda: counted() / n
+            case _:
+                ranks = RANKS[statistic]
+                drawn = [rank(q, EPSILON / len(ranks)) for q in ranks]
+                return lambda: [one() for one in drawn]
+
+    found = {}
+    for statistic, draws in often.items():
+        draw = made(statistic)
+        found[statistic] = [list(draw()) for _ in range(draws)]
+    return found
 
 
-def of_diffprivlib(everyone: Sequence[People], *, draws: int, rank_draws: int) -> Sequence[Answers]:
+def of_diffprivlib(everyone: Sequence[People], often: Mapping[str, int]) -> Sequence[Answers]:
     """diffprivlib's answers for each crowd; none where `make peers` has not installed it."""
     if not ENVIRONMENT.exists():
         return []
@@ -144,11 +155,10 @@ def of_diffprivlib(everyone: Sequence[People], *, draws: int, rank_draws: int) -
         ],
         "epsilon": EPSILON,
         "bins": BINS,
-        "draws": draws,
-        "rank_draws": rank_draws,
+        "often": dict(often),
     }
     done = subprocess.run(
         [ENVIRONMENT, "-P", PROGRAM], input=json.dumps(wanted), stdout=subprocess.PIPE, text=True, check=True
     )
-    answers: Sequence[Answers] = json.loads(done.stdout)
-    return answers
+    found: Sequence[Answers] = json.loads(done.stdout)
+    return found

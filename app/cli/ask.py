@@ -1,6 +1,7 @@
 """Commands of an analyst: what an answer would cost, and the answer."""
 
 import inspect
+import keyword
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
@@ -21,15 +22,21 @@ from app.web.documents.release import about, error_of
 
 def _option(name: str, field: Field) -> Any:
     """A field as an option, which need not be given."""
+    written = f"--{name.replace('_', '-')}"
     match field.kind:
         case Kind.FLAG:
-            return Annotated[bool, typer.Option(f"--{name.replace('_', '-')}", help=field.help)]
+            return Annotated[bool, typer.Option(written, help=field.help)]
         case Kind.LABELS:
-            return Annotated[list[str] | None, typer.Option(metavar=field.metavar, help=field.help)]
+            return Annotated[list[str] | None, typer.Option(written, metavar=field.metavar, help=field.help)]
         case Kind.WHOLE:
-            return Annotated[int | None, typer.Option(metavar=field.metavar, help=field.help)]
+            return Annotated[int | None, typer.Option(written, metavar=field.metavar, help=field.help)]
         case _:
-            return Annotated[str | None, typer.Option(metavar=field.metavar, help=field.help)]
+            return Annotated[str | None, typer.Option(written, metavar=field.metavar, help=field.help)]
+
+
+def in_python(name: str) -> str:
+    """A field as the name of a parameter, which `for` cannot be."""
+    return f"{name}_" if keyword.iskeyword(name) else name
 
 
 Estimator = _option("estimator", FIELDS["estimator"])
@@ -79,11 +86,14 @@ def asks(names: Sequence[str], arguments: Mapping[str, Any] | None = None) -> Ca
         @wraps(command)
         def run(**given: Any) -> None:
             said = {name: given.pop(name) for name in own}
-            asked = question_of(taken=said, **{name: given.pop(name) for name in names})
+            asked = question_of(taken=said, **{name: given.pop(in_python(name)) for name in names})
             command(question=said | asked, **given)
 
         question = [option(name, kind, inspect.Parameter.empty) for name, kind in own.items()]
-        question += [option(name, OPTIONS[name], False if name == "simultaneous" else None) for name in names]
+        question += [
+            option(in_python(name), OPTIONS[name], False if name == "simultaneous" else None)
+            for name in names
+        ]
         shown: list[inspect.Parameter] = []
         for one in inspect.signature(command).parameters.values():
             shown += question if one.name == "question" else [one]

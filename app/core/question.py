@@ -196,6 +196,13 @@ FIELDS: Mapping[str, Field] = {
         metavar="NUMBER",
         own=True,
     ),
+    "for": Field(
+        help="Quantile, median and describe: what is to be as exact as it can be, interval (the default) or "
+        "estimate.",
+        more="With `estimate` the value is nearer, and its interval wider.",
+        metavar="WHAT",
+        own=True,
+    ),
     "range": Field(
         help="Mean: declared, the study's range (the default), or found: a part of the price finds the range "
         "that holds the values, and the answer is the mean of the values moved into it.",
@@ -331,7 +338,7 @@ STATISTICS: Mapping[str, Statistic] = {
     ),
     "quantile": Statistic(
         summary="Show the value that a part of the people does not exceed. The first to ask spends for it.",
-        fields=("q", "candidates", *_OF_ALL),
+        fields=("q", "candidates", "for", *_OF_ALL),
         needs=("q",),
         example="commute 0.9",
         unit=_PART,
@@ -339,14 +346,14 @@ STATISTICS: Mapping[str, Statistic] = {
     ),
     "median": Statistic(
         summary="Show the value that half of the people do not exceed. The first to ask spends for it.",
-        fields=("candidates", *_OF_ALL),
+        fields=("candidates", "for", *_OF_ALL),
         unit=_PART,
         error="of the rank",
     ),
     "describe": Statistic(
         summary="Show count, mean, standard deviation and quartiles, with one price. The first to ask "
         "spends for it.",
-        fields=("candidates", *_OF_ALL),
+        fields=("candidates", "for", *_OF_ALL),
         error="of the mean",
     ),
     "shares": Statistic(

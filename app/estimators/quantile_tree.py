@@ -83,12 +83,12 @@ from app.core.epsilon import MAX_EPSILON, MICRO
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency
-from app.estimators import confidence
+from app.estimators import confidence, tree_levels
 from app.estimators.cell_counts import CellCounts, Floats
 from app.estimators.every_level import once
 from app.estimators.interface import Coverage, Interval
 from app.estimators.quantiles import ErrorLaw, error_law
-from app.estimators.tree_levels import COARSE, LEVELS, PARTS, PLACES, Drawn, cells_of, inner_cells, rank_scale
+from app.estimators.tree_levels import COARSE, LEVELS, PARTS, PLACES, Aim, Drawn
 from app.estimators.weighing import Weighing
 
 FREE_LEVELS = 16
@@ -153,9 +153,9 @@ class Beside:
     noise: float
     below: Callable[[Sequence[int]], Places]
 
-    def report(self, currency: Currency) -> float:
+    def report(self, currency: Currency, aim: Aim = Aim.INTERVAL) -> float:
         """The noise as that of one report of each of them, in the unit of `target_of`."""
-        return max(self.people * self.noise / rank_scale(currency, 1) ** 2, _LEAST_NOISE)
+        return max(self.people * self.noise / tree_levels.rank_scale(currency, 1, aim) ** 2, _LEAST_NOISE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +180,7 @@ class TreePlan:
     Attributes:
         quantiles: Each in (0, 1), ascending.
         weighing: What people count for.
+        aim: What is to be as exact as it can be.
         people: add_remove_one: the number of people to predict for; None: unknown.
         beside: replace_one: people who answered searches, for one quantile.
         free: replace_one: whether all who have a weight in it are public: no one pays.
@@ -187,6 +188,7 @@ class TreePlan:
 
     quantiles: tuple[Fraction, ...]
     weighing: Weighing
+    aim: Aim = Aim.INTERVAL
     free: bool = False
     people: float | None = None
     beside: Beside | None = None
@@ -195,9 +197,10 @@ class TreePlan:
     def noise(self) -> DiscreteLaplace | DiscreteGaussian:
         """Of each count, one size a level [units of the weights]."""
         moves, unit = 2 if self.weighing.is_public else 1, self.weighing.unit
+        parts = PARTS[self.aim]
         if self.weighing.is_gaussian:
-            return DiscreteGaussian(sigmas=tuple(math.sqrt(2 * moves / part) * unit + 1 for part in PARTS))
-        return DiscreteLaplace(scales=tuple(float(math.ceil(moves * unit / part)) for part in PARTS))
+            return DiscreteGaussian(sigmas=tuple(math.sqrt(2 * moves / part) * unit + 1 for part in parts))
+        return DiscreteLaplace(scales=tuple(float(math.ceil(moves * unit / part)) for part in parts))
 
     @property
     def levels(self) -> int:
@@ -264,7 +267,7 @@ class TreePlan:
         )
         if not mass:
             return 1.0
-        cells = cells_of(LEVELS - 1, len(self.quantiles))
+        cells = tree_levels.cells_of(LEVELS - 1, len(self.quantiles), self.aim)
         # Where the total is secret, at q = 1/2.
         noise = (
             (1 if self.weighing.is_gaussian else 2)
@@ -288,14 +291,14 @@ class TreePlan:
         """
         level = len(drawn)
         if not drawn:
-            cells = cells_of(level, len(self.quantiles))
+            cells = tree_levels.cells_of(level, len(self.quantiles))
             return tuple(round(Fraction(cell * GRID_SIZE, cells)) for cell in range(1, cells))
         counts, found = self._counts(tuple(drawn)), set[int]()
         for q in map(float, self.quantiles):
             if level < COARSE or self.free:
                 places = self._divided(q, drawn, counts)
             else:
-                places = self._near(q, counts, PLACES[level - COARSE])
+                places = self._near(q, counts, PLACES[self.aim][level - COARSE])
             found.update(round(place) for place in places.tolist())
         inside = sorted(place for place in found if 0 < place <= GRID_SIZE)
         return tuple(inside) or (GRID_SIZE // 2,)
@@ -388,7 +391,7 @@ class TreePlan:
         ranks = np.maximum.accumulate(self._off(q, counts, places)[0])
         lengths = (places - low) / (high - low)
         parts = (ranks - ranks[0]) / (ranks[-1] - ranks[0]) if ranks[-1] > ranks[0] else lengths
-        pieces = inner_cells(len(drawn))
+        pieces = tree_levels.inner_cells(len(drawn))
         return np.asarray(np.interp(np.arange(pieces + 1) / pieces, (lengths + parts) / 2, places))
 
     def _near(self, q: float, counts: CellCounts, deviations: Floats) -> Floats:

@@ -228,14 +228,15 @@ Where = str | Mapping[str, str]
 """Of whom: {"region": "north"}, or region:north."""
 
 
-def of_whom(where: Where | None) -> dict[str, Parameter]:
-    """The parameter of a question that says of whom it is; none for all people."""
+def asked(where: Where | None, parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
+    """The parameters of a question, with those of whom it is; `for_` is `for`, which Python has itself."""
+    question = {name.removesuffix("_"): value for name, value in parameters.items()}
     if where is None:
-        return {}
+        return question
     if isinstance(where, str):
-        return {"where": where}
+        return {"where": where} | question
     labels = mapped("where", where, '{"region": "north"}')
-    return {"where": ",".join(f"{name}:{label}" for name, label in labels.items())}
+    return {"where": ",".join(f"{name}:{label}" for name, label in labels.items())} | question
 
 
 Labels = str | Mapping[str, Sequence[str]]

@@ -21,7 +21,7 @@ from app.estimators.found_range import RISK, narrowed, outermost
 from app.estimators.interface import UNIT_SCALE, Query
 from app.estimators.quantile_tree import TreePlan
 from app.estimators.transformed import complementary_queries
-from app.estimators.tree_levels import LEVELS, Drawn
+from app.estimators.tree_levels import LEVELS, Aim, Drawn
 from app.estimators.weighing import Weighing, unit_of
 from app.mechanisms.draw import draw
 from app.mechanisms.laplace import draw_laplace
@@ -57,6 +57,7 @@ def shape_subjects() -> Iterator[Subject]:
         yield tree_subject(f"quantile, {relation}", relation)
     yield tree_subject("quantile with gaussian noise", Relation.REPLACE_ONE, currency=Currency.GAUSSIAN)
     yield level_subject("two cells in each level of a quantile")
+    yield level_subject("two cells in each level of a quantile for its estimate", aim=Aim.ESTIMATE)
     yield description_subject("description, two moments and quartiles")
     yield count_subject("count of people, one person more")
     yield stepped_subject("histogram, two steps")
@@ -75,6 +76,11 @@ def shape_controls() -> Iterator[Subject]:
     )
     yield tree_subject("a quantile whose cells exact counts choose", Relation.REPLACE_ONE, exact=True)
     yield level_subject("a quantile that charges for its first three levels", priced=3)
+    yield level_subject(
+        "a quantile for its estimate that charges for all levels but the last one",
+        priced=LEVELS - 1,
+        aim=Aim.ESTIMATE,
+    )
     yield level_subject("a quantile whose difference of outer cells is priced as one count", moved=1)
     yield description_subject("a description whose moments share their noise", shared=True)
     yield count_subject("a count that charges half of a person's weight", part=0.5)
@@ -243,15 +249,16 @@ def tree_subject(
     )
 
 
-def level_subject(name: str, *, priced: int = LEVELS, moved: int = 2) -> Subject:
+def level_subject(name: str, *, priced: int = LEVELS, moved: int = 2, aim: Aim = Aim.INTERVAL) -> Subject:
     """A person who moves between two cells of each level, of which the difference is drawn.
 
     Args:
         name: Of the subject.
         priced: How many levels it claims the price of, from the first one on; not all: a planted bug.
         moved: By how many weights it claims that the difference moves; less than two: a planted bug.
+        aim: What of the quantile is to be exact, which divides the price among levels.
     """
-    plan = _tree(Relation.REPLACE_ONE, Currency.LAPLACE)
+    plan = replace(_tree(Relation.REPLACE_ONE, Currency.LAPLACE), aim=aim)
     assert isinstance(plan.noise, DiscreteLaplace)
     scales = plan.noise.scales
 

@@ -34,6 +34,7 @@ SAID = {
     "bins": "5",
     "q": "0.5",
     "candidates": "100",
+    "for": "estimate",
     "range": "found",
     "measures": "income,age",
     "on": "age",

@@ -466,6 +466,8 @@ async def test_public_people_alone_are_counted_as_they_are(service: Service):
         ("quantile", {"q": "nan"}, "q"),
         ("median", {"q": "0.5"}, "q"),
         ("median", {"candidates": "9"}, "candidates"),
+        ("median", {"for": "both"}, "for"),
+        ("histogram", {"for": "estimate"}, "for"),
         ("median", {"edges": "5"}, "edges"),
         ("describe", {"q": "0.5"}, "q"),
         ("describe", {"candidates": "1001"}, "candidates"),
@@ -486,6 +488,30 @@ async def test_a_question_that_makes_no_sense_names_its_field(
         "GET", f"{path}/plan", "analyse", params={"statistic": statistic, **question}
     )
     assert_problem(planned, "invalid_request", 422, field)
+
+
+@pytest.mark.parametrize("statistic", ["median", "describe"])
+@pytest.mark.parametrize("terms", [{}, ADD_REMOVE, GAUSSIAN])
+async def test_for_the_estimate_is_another_question_at_the_same_price_and_for_the_interval_is_none(
+    service: Service, statistic: str, terms: dict[str, Any]
+):
+    study = await service.study(**{**terms, "default_share": 0.5})
+    await service.crowd(study, 200)
+    plain = await get(service, study, f"statistics/{statistic}")
+    said = await get(service, study, f"statistics/{statistic}", **{"for": "interval"})
+    assert (said["id"], said["parameters"]) == (plain["id"], plain["parameters"])
+    planned = await get(service, study, "plan", statistic=statistic, **{"for": "estimate"})
+    (row,) = planned["estimators"]
+    posted = {"statistic": statistic, "parameters": {"for": "estimate"}, "share": 0.5}
+    made = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json=posted)
+    nearer = await get(service, study, f"statistics/{statistic}", **{"for": "estimate"})
+    assert nearer["id"] == made.json()["id"]
+    assert nearer["id"] != plain["id"]
+    assert nearer["parameters"] == plain["parameters"] | {"for": "estimate"}
+    assert nearer["epsilon_max"] == pytest.approx(plain["epsilon_max"], rel=1e-3)
+    assert nearer["epsilon_max"] == row["epsilon_max"]
+    if statistic == "median" and terms is not ADD_REMOVE:
+        assert nearer["predicted_error"] < plain["predicted_error"]
 
 
 async def test_a_tilt_of_a_secret_size_is_another_question(service: Service):

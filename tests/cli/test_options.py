@@ -12,7 +12,7 @@ from click import Command
 from dither import AsyncClient, Client, _documents
 from pydantic import BaseModel
 
-from app.cli.ask import OPTIONS
+from app.cli.ask import OPTIONS, in_python
 from app.cli.http import range_end
 from app.cli.tree import build
 from app.core.invitation import InvitationKind
@@ -85,7 +85,7 @@ def test_the_command_has_an_option_for_every_field_with_the_same_default(method:
     wanted = fields(model)
     options = {renamed.get(str(option.name), str(option.name)): option for option in command(path).params}
     assert set(options) >= set(wanted) - NOT_OFFERED.get(method, set())
-    of_question = set(OPTIONS) if "question" in wanted else set()
+    of_question = set(map(in_python, OPTIONS)) if "question" in wanted else set()
     assert set(options) - set(wanted) <= ADDRESSES | NOT_FIELDS | of_question
     for name, option in options.items():
         default = option.default

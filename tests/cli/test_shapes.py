@@ -157,6 +157,11 @@ def test_a_histogram_a_distribution_and_quantiles_are_asked_for_and_shown(ask: A
     again = ask("analyse", "quantile", study, "0.5")
     assert middle["id"] in again.output
     assert "95% interval" in again.output
+    planned = ("analyse", "plan", study, "--statistic", "median", "--for")
+    (nearer,) = json.loads(ask(*planned, "estimate", "--json").output)["estimators"]
+    assert nearer["predicted_error"] < middle["predicted_error"]
+    assert "for: must be interval or estimate" in ask(*planned, "both").errors
+    assert "for: must be interval or estimate" in ask("analyse", "median", study, "--for", "both").errors
     question = ("release", study, "--statistic", "quantile", "-p", "q=0.9", "--key", "k")
     made = [json.loads(ask("analyse", *question, "--json").output) for _ in range(2)]
     assert made[0] == made[1]

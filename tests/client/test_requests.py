@@ -592,6 +592,17 @@ def test_a_table_is_read_and_drawn(client: Any, service: FakeService) -> None:
     assert [(one.label, one.value) for one in found._drawn()[1]][:2] == [("red, f", 0.3), ("red, m", 0.2)]
 
 
+def test_a_word_that_python_has_itself_is_said_with_a_mark_after_it(
+    client: Any, service: FakeService
+) -> None:
+    client.median("commute", for_="estimate")
+    assert service.log[-1].url.query == b"for=estimate"
+    client.plan("commute", statistic="median", for_="estimate")
+    assert service.log[-1].url.query == b"statistic=median&for=estimate"
+    client.release("commute", for_="estimate")
+    assert json.loads(service.log[-1].content)["for"] == "estimate"
+
+
 def test_a_range_that_is_found_is_read(client: Any, service: FakeService) -> None:
     found = client.mean("commute", range="found", range_part="0.20")
     assert service.log[-1].url.query == b"range=found&range_part=0.20"

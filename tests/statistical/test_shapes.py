@@ -19,7 +19,7 @@ from app.core.study import Currency, Relation, Trust
 from app.estimators import shares
 from app.estimators.quantile_tree import TreePlan
 from app.estimators.shares import UNIT, SharesPlan
-from app.estimators.tree_levels import target_of
+from app.estimators.tree_levels import Aim, target_of
 from app.estimators.weighing import Target, Weighing, weigh_public, weigh_secret
 from app.mechanisms.draw import draw
 from tests.support.trees import grown
@@ -165,16 +165,21 @@ def drawn_values(rng: np.random.Generator, kind: str, people: int) -> NDArray[np
 @pytest.mark.parametrize("relation", Relation)
 @pytest.mark.parametrize("kind", ["even", "whole numbers", "minutes"])
 @pytest.mark.parametrize(
-    ("quantile", "currency"),
-    [(Fraction(1, 2), LAPLACE), (Fraction(4, 5), LAPLACE), (Fraction(4, 5), GAUSSIAN)],
+    ("quantile", "currency", "aim"),
+    [
+        (Fraction(1, 2), LAPLACE, Aim.INTERVAL),
+        (Fraction(4, 5), LAPLACE, Aim.INTERVAL),
+        (Fraction(4, 5), LAPLACE, Aim.ESTIMATE),
+        (Fraction(4, 5), GAUSSIAN, Aim.INTERVAL),
+    ],
 )
 def test_the_interval_of_a_quantile_covers_and_an_eighth_of_it_does_not(
-    relation: Relation, quantile: Fraction, currency: Currency, kind: str
+    relation: Relation, quantile: Fraction, currency: Currency, aim: Aim, kind: str
 ):
     """Ties and whole numbers, too; these have no control, since an interval is a few steps there."""
     rng = np.random.default_rng()
     weighing = weighing_of(relation, target_of(0, currency), currency)
-    plan = TreePlan(quantiles=(quantile,), weighing=weighing)
+    plan = TreePlan(quantiles=(quantile,), weighing=weighing, aim=aim)
     hits = dict.fromkeys(("dataset", "population", "an eighth"), 0)
     q = float(quantile)
     whole = float(np.quantile(whole_numbers(drawn_values(np.random.default_rng(5), "minutes", 200_000)), q))

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks import accuracy, peers
+from benchmarks import accuracy, peers, quantiles
+from benchmarks.drafts import Crowd
 from benchmarks.report import Ratio
 
 FOUR = peers.People("four", 0, 10, np.array([1.0, 2.0, 3.0, 6.0]))
@@ -41,9 +42,20 @@ def test_a_baseline_that_is_known_does_not_widen_the_interval() -> None:
 
 def test_equal_offers_leave_nothing_but_noise_in_hindsight() -> None:
     """With one epsilon the best least weight is at most that one, and the half-width that of two sums."""
-    crowd = accuracy.Crowd(
-        slug="even", lower=0, upper=100, epsilons=np.full(500, 4.0), values=np.full(500, 50.0)
-    )
+    crowd = Crowd(slug="even", lower=0, upper=100, epsilons=np.full(500, 4.0), values=np.full(500, 50.0))
     found = accuracy.best_half_width(crowd, 1.0, lambda _: [0.5], accuracy.of_mean)
     weight = accuracy.SHARE / 1_000_000 * 500 * 4
     assert found == pytest.approx(accuracy.of_mean(0.5) / weight)
+
+
+def test_an_interval_of_a_quantile_covers_that_has_any_value_of_its_rank() -> None:
+    def answer(lower: float, upper: float) -> dict[str, dict[str, float]]:
+        return {"interval": {"lower": lower, "upper": upper}}
+
+    inside, beside = answer(2.5, 2.7), answer(3.1, 9)
+    assert quantiles.covered(FOUR, "median", [[inside], [answer(3, 4)], [answer(0, 2)]]) == 1
+    assert quantiles.covered(FOUR, "median", [[inside], [beside]]) == 0.5
+    ties = peers.People("ties", 0, 10, np.array([1.0, 4.0, 4.0, 4.0, 9.0]))
+    assert ties.quantile(0.5) == (4, 4)
+    assert quantiles.covered(ties, "quartiles", [[answer(3, 4), answer(4, 5), beside]]) == 1
+    assert quantiles.covered(ties, "median", [[answer(4.1, 9)]]) == 0

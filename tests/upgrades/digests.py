@@ -80,6 +80,8 @@ _QUESTIONS: dict[str, tuple[dict[str, Any], ...]] = {
         {"statistic": "distribution", "parameters": {"edges": "20,50,80"}},
         {"statistic": "histogram", "by": "region", "where": "age:young"},
         {"statistic": "median"},
+        {"statistic": "median", "parameters": {"for": "interval"}},
+        {"statistic": "median", "parameters": {"for": "estimate"}},
         {"statistic": "quantile", "parameters": {"q": "0.5"}},
         {"statistic": "quantile", "parameters": {"q": "0.9", "candidates": "50"}, "share": 300_000},
         {"statistic": "describe"},

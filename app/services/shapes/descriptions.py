@@ -34,7 +34,7 @@ from app.services.shapes.crowd import ShapeCrowd
 from app.services.shapes.parts import Part, groups_of, mean_estimator, mean_question
 from app.services.shapes.plans import added_up
 from app.services.shapes.priced_plan import OneShape
-from app.services.shapes.quantiles import cells_asked, tree_measured, tree_of, tree_priced
+from app.services.shapes.quantiles import tree_asked, tree_measured, tree_of, tree_priced
 from app.services.shapes.questions import DESCRIBE, QUARTILES, ShapeQuestion, of_shares
 from app.services.shapes.trees import Grown, Tree
 from app.services.statistics import planned_errors, planning, says_nothing
@@ -86,8 +86,7 @@ class Description(OneShape[Drawn]):
     @classmethod
     def own(cls, study: StudyDefinition, ask: Ask, parameters: Mapping[str, str]) -> Mapping[str, Any]:
         """See `ShapeEstimator`."""
-        starts = cells_asked(parameters)
-        return {"starts": starts, "numbers": 3 + len(QUARTILES), "special": {"candidates": len(starts)}}
+        return tree_asked(parameters) | {"numbers": 3 + len(QUARTILES)}
 
     @staticmethod
     def assumption(tilt: int) -> str:

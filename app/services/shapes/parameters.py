@@ -9,8 +9,10 @@ from app.core.errors import FieldError, InvalidRequest
 from app.core.grid import GRID_SIZE, NotANumber, parse_decimal
 from app.core.question import DEFAULT_BINS, DIGITS, MOST_BINS
 from app.core.study import StudyDefinition
+from app.estimators.tree_levels import Aim
 from app.services.statistics.questions import ON, PAIR
 
+AIM = "for"
 PART = "range_part"
 DEFAULT_PART = int(question.DEFAULT_PART * MICRO)
 
@@ -90,6 +92,14 @@ def read_rank(name: str, parameters: Mapping[str, str]) -> Fraction:
     if not 0 < rank < 1 or (rank * 10**DIGITS).denominator != 1:
         raise InvalidRequest.field(name, reason)
     return rank
+
+
+def read_aim(parameters: Mapping[str, str]) -> Aim:
+    """What of a quantile is to be as exact as it can be."""
+    try:
+        return Aim(parameters.get(AIM, Aim.INTERVAL))
+    except ValueError:
+        raise InvalidRequest.field(AIM, f"must be {' or '.join(Aim)}") from None
 
 
 def read_whole(name: str, text: str, least: int, most: int) -> int:

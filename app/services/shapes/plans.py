@@ -302,7 +302,9 @@ def weigh(
     target = (
         shares.target_of(bins, tilt, study.noise)
         if question.shape.counts_bins
-        else tree_levels.target_of(tilt, study.noise, len(QUARTILES) if question.estimator == DESCRIBE else 1)
+        else tree_levels.target_of(
+            tilt, study.noise, len(QUARTILES) if question.estimator == DESCRIBE else 1, question.aim
+        )
     )
     noises = {
         place: report_noise(bins, group.epsilon).total / (4 * (bins - 1))
@@ -310,5 +312,5 @@ def weigh(
         if question.choices and group.trust is Trust.LOCAL and group.participates and group.count
     }
     if beside is not None:
-        noises[len(groups) - 1] = beside.report(study.noise)
+        noises[len(groups) - 1] = beside.report(study.noise, question.aim)
     return weigh_public(groups, people, target, tilt, noises, study.noise)

@@ -14,8 +14,9 @@ from app.core.plain import plain
 from app.core.question import CELLS, MOST_CELLS
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators.quantile_tree import Beside, TreePlan
+from app.estimators.tree_levels import Aim
 from app.services.shapes.crowd import ShapeCrowd
-from app.services.shapes.parameters import read_rank, read_whole
+from app.services.shapes.parameters import AIM, read_aim, read_rank, read_whole
 from app.services.shapes.parts import Part, groups_of
 from app.services.shapes.plans import priced, weigh
 from app.services.shapes.priced_plan import OneShape
@@ -45,9 +46,8 @@ class QuantilePlan(OneShape[Grown]):
     def own(cls, study: StudyDefinition, ask: Ask, parameters: Mapping[str, str]) -> Mapping[str, Any]:
         """See `ShapeEstimator`."""
         rank = Fraction(1, 2) if ask.statistic == MEDIAN else read_rank("q", parameters)
-        starts = cells_asked(parameters)
-        special = {"q": float(rank), "candidates": len(starts)}
-        return {"quantile": rank, "starts": starts, "special": special}
+        asked = tree_asked(parameters)
+        return asked | {"quantile": rank, "special": {"q": float(rank), **asked["special"]}}
 
     @classmethod
     def of_crowd(
@@ -115,10 +115,20 @@ class QuantilePlan(OneShape[Grown]):
         return answer
 
 
-def cells_asked(parameters: Mapping[str, str]) -> tuple[int, ...]:
-    """Where each candidate's cell but the first begins: a value belongs to the first that is not below it."""
+def tree_asked(parameters: Mapping[str, str]) -> dict[str, Any]:
+    """The fields of `ShapeQuestion` that all quantiles have.
+
+    A value belongs to the cell of the first candidate that is not below it.
+    """
     cells = read_whole("candidates", parameters.get("candidates", str(CELLS)), 10, MOST_CELLS)
-    return tuple((2 * cell * GRID_SIZE + cells) // (2 * cells) + 1 for cell in range(cells))
+    starts = tuple((2 * cell * GRID_SIZE + cells) // (2 * cells) + 1 for cell in range(cells))
+    aim = read_aim(parameters)
+    special: dict[str, object] = {"candidates": cells}
+    return {
+        "starts": starts,
+        "aim": aim,
+        "special": special if aim is Aim.INTERVAL else special | {AIM: aim},
+    }
 
 
 def tree_of(
@@ -148,6 +158,7 @@ def tree_of(
     return TreePlan(
         quantiles=tuple(quantiles),
         weighing=weighing,
+        aim=question.aim,
         people=question.size,
         beside=beside,
         free=study.relation is Relation.REPLACE_ONE and not pays,

@@ -12,7 +12,8 @@ from app.core.question import STATISTICS as ASKABLE
 from app.core.release import Asked
 from app.core.study import StudyDefinition
 from app.estimators.found_range import FoundRange
-from app.services.shapes.parameters import PART
+from app.estimators.tree_levels import Aim
+from app.services.shapes.parameters import AIM, PART
 from app.services.statistics.any_question import AnyQuestion, digest_of
 from app.services.statistics.questions import COUNT as COUNT
 from app.services.statistics.questions import (
@@ -165,6 +166,7 @@ class ShapeQuestion(AnyQuestion):
         edges: The ends of all bins, ascending [data's unit]; empty but for histograms.
         choices: The labels of all bins, for shares of choices.
         quantile: q, for quantiles.
+        aim: What of quantiles is to be as exact as it can be.
         part: Of the price that finds the range [ppm]; for a mean over a found range.
         pair: Of which two measures, for a covariance, a correlation and lines, and a table.
         axes: Of a table both of them with their labels. No part of the question.
@@ -181,6 +183,7 @@ class ShapeQuestion(AnyQuestion):
     starts: tuple[int, ...] = ()
     edges: tuple[float, ...] = ()
     quantile: Fraction | None = None
+    aim: Aim = Aim.INTERVAL
     part: int | None = None
     choices: tuple[str, ...] = ()
     pair: tuple[str, ...] = ()
@@ -225,6 +228,9 @@ class ShapeQuestion(AnyQuestion):
             "tilt": self.tilt or None,
         }
         asked |= {} if self.least_epsilon is None else {"least_epsilon": self.least_epsilon}
+        if self.aim is not Aim.INTERVAL:
+            # Questions of before it was a field keep their digests.
+            asked[AIM] = self.aim
         if self.part is not None:
             asked[PART] = self.part
         if self.spread:

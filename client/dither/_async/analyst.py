@@ -9,6 +9,7 @@ from dither._calls import (
     Labels,
     Shares,
     Where,
+    asked,
     between_labels,
     by_bins,
     by_shares,
@@ -16,7 +17,6 @@ from dither._calls import (
     given,
     key_or_new,
     moment_text,
-    of_whom,
     publication_path,
     release_path,
     schedule_path,
@@ -75,7 +75,7 @@ class AsyncAnalyst(AsyncBase):
             >>> print(plan)
             now 32.0 ± 2.1; for another 0.1 of each epsilon ± 1.1, which costs a person at most 0.25
         """
-        question: dict[str, Parameter] = {"statistic": statistic, **of_whom(where), **parameters}
+        question: dict[str, Parameter] = {"statistic": statistic, **asked(where, parameters)}
         if fresh is not False:
             question["fresh"] = fresh
         return await self._run(self._calls.read(Plan, f"{study_path(study)}/plan", question))
@@ -265,14 +265,15 @@ class AsyncAnalyst(AsyncBase):
     ) -> Release:
         """The value at or below which a part `q` of the people lies.
 
-        Privacy: as `mean`; three draws, for the value and for the ends of its interval, share the price.
+        Privacy: as `mean`; value and interval are read off noisy counts.
 
         Args:
             study: The study's slug.
             q: Above 0 and below 1, at most six decimals.
             where: Of whom, as {"region": "north"}: people with other labels pay nothing. None for all.
-            **parameters: The question's parameters, for example `share`, `epsilon` or `candidates`;
-                `by="region"` answers for each label besides, with half of the price.
+            **parameters: The question's parameters, for example `share` or `epsilon`; `for_="estimate"` makes
+                the value nearer and its interval wider; `by="region"` answers for each label, with half of
+                the price.
 
         Examples:
             >>> found = await analyst.quantile("commute", 0.9)
@@ -369,7 +370,7 @@ class AsyncAnalyst(AsyncBase):
         Args:
             study: The study's slug.
             where: Of whom, as {"region": "north"}: people with other labels pay nothing. None for all.
-            **parameters: The question's parameters, for example `share`, `epsilon`, `by` or `candidates`.
+            **parameters: The question's parameters, for example `share`, `epsilon`, `by` or `for_`.
 
         Examples:
             >>> found = await analyst.describe("commute")
@@ -406,7 +407,7 @@ class AsyncAnalyst(AsyncBase):
         self, study: str, statistic: str, parameters: Mapping[str, Parameter], where: Where | None
     ) -> Series:
         path = f"{study_path(study)}/statistics/{statistic}"
-        return await self._run(self._calls.read(Series, path, {**of_whom(where), **parameters}))
+        return await self._run(self._calls.read(Series, path, asked(where, parameters)))
 
     async def _statistic(
         self,
@@ -416,7 +417,7 @@ class AsyncAnalyst(AsyncBase):
         where: Where | None,
     ) -> Release:
         path = f"{study_path(study)}/statistics/{statistic}"
-        return await self._run(self._calls.read(Release, path, {**of_whom(where), **parameters}))
+        return await self._run(self._calls.read(Release, path, asked(where, parameters)))
 
     async def release(
         self,
@@ -458,7 +459,7 @@ class AsyncAnalyst(AsyncBase):
             0.5
         """
         path = f"{study_path(study)}/releases"
-        question: dict[str, Parameter] = {"statistic": statistic, **of_whom(where), **parameters}
+        question: dict[str, Parameter] = {"statistic": statistic, **asked(where, parameters)}
         if allow_worse is not False:
             question["allow_worse"] = allow_worse
         if fresh is not False:

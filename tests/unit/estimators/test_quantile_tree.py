@@ -17,7 +17,7 @@ from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency, Relation, Trust
 from app.estimators.calibration import gaussian_weight
 from app.estimators.quantile_tree import TreePlan
-from app.estimators.tree_levels import LEVELS, PARTS, Drawn, cells_of, target_of
+from app.estimators.tree_levels import LEVELS, PARTS, Aim, Drawn, cells_of, target_of
 from app.estimators.weighing import Weighing, unit_of, weigh_public, weigh_secret
 
 GRID = Grid(Decimal(0), Decimal(GRID_SIZE))
@@ -103,15 +103,16 @@ def test_without_noise_an_interval_holds_the_quantile_for_all_small_data_and_one
 @pytest.mark.parametrize("relation", Relation)
 @pytest.mark.parametrize("currency", Currency)
 @pytest.mark.parametrize("offer", [1, 40, 56_028, 4_001_800, 10**9])
-def test_all_levels_take_an_offer_and_no_more(relation: Relation, currency: Currency, offer: int):
+@pytest.mark.parametrize("aim", Aim)
+def test_all_levels_take_an_offer_and_no_more(aim: Aim, relation: Relation, currency: Currency, offer: int):
     gaussian = currency is Currency.GAUSSIAN
     weight = gaussian_weight(offer) if gaussian else offer
     weighing = Weighing(relation=relation, weights=(weight,), cap=weight, floor=weight, currency=currency)
-    plan = TreePlan(quantiles=(HALF,), weighing=weighing)
+    plan = TreePlan(quantiles=(HALF,), weighing=weighing, aim=aim)
     cost = tree_cost(weight, plan.noise, relation)
     assert cost <= offer
     assert cost >= (0.97 * offer - 1 if gaussian else offer * (1 - 1e-6))
-    assert sum(PARTS) == 1
+    assert sum(PARTS[aim]) == 1
 
 
 def test_an_answer_is_predicted_to_be_better_the_more_people_and_the_fewer_quantiles_there_are():
