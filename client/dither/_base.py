@@ -19,7 +19,7 @@ from dither._operations import Operations
 from dither._stores import AnyDevice, NoLedger, Store, StoreDevice
 from dither.device.numbers import NotANumber, Numeric, epsilon_limit
 
-__version__ = "0.9.0"
+__version__ = "1.0.0"
 
 DEFAULT_TIMEOUT = 30.0
 DEFAULT_CHUNK = 5_000

@@ -138,6 +138,19 @@ QUESTIONS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
 }
 """What analysts ask of each study, in this order; a mean where none is named."""
 
+SINCE_1_0: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+    "numbers": ({"statistic": "median", "by": "region", "share": 0.05},),
+    "household": (
+        {"statistic": "correlation", "measures": "income,age", "share": 0.1},
+        {"statistic": "correlation", "measures": "income,age", "by": "region", "share": 0.1},
+    ),
+    "secret-household": ({"statistic": "correlation", "measures": "income,age", "share": 0.1},),
+}
+"""What the installation of 0.9.0 was not asked; random histories ask it no more than they did."""
+
+PUBLICATION = "/p/a-year.json"
+"""Where everyone reads an answer."""
+
 KEYED = {"statistic": "mean", "share": 0.5}
 """What is asked of the study `untilted` with a key."""
 
@@ -157,9 +170,10 @@ async def fill(service: Service) -> None:
         await _contribute(service, slug)
     for slug in ("numbers", "secret", "household", "archived"):
         await _sent(service, "DELETE", f"/v1/studies/{slug}/contributions/p7", "contribute")
-    for slug, questions in QUESTIONS.items():
-        for question in questions:
-            await _ask(service, slug, question)
+    for asked in (QUESTIONS, SINCE_1_0):
+        for slug, questions in asked.items():
+            for question in questions:
+                await _ask(service, slug, question)
     # Who comes and goes after the first answers makes pieces of their own.
     for slug in ("numbers", "secret", "gaussian"):
         person = {"subject": "new", "value": 90, "epsilon": 2, "trust": "central"}
@@ -262,6 +276,13 @@ async def _administer(service: Service) -> None:
     await _sent(service, "PUT", f"/v1/admin/tokens/{made['id']}/quota", "admin", json=quota)
     own = {"epsilon": 600, "reason": "asked for it"}
     await _sent(service, "PUT", "/v1/admin/subjects/p3/budget", "admin", json=own)
+    mean = await _sent(service, *request("untilted", {})[:2], "analyse")
+    page = {"releases": [mean["id"]], "title": "A year", "slug": "a-year"}
+    await _sent(service, "POST", "/v1/studies/untilted/publications", "analyse", json=page)
+    invitation = {"kind": "single", "count": 2}
+    await _sent(service, "POST", "/v1/studies/untilted/invitations", "admin", json=invitation)
+    webhook = {"url": "https://webhooks.invalid/", "events": ["session_closed"]}
+    await _sent(service, "POST", "/v1/admin/webhooks", "admin", json=webhook)
     reason = {"reason": "it is over"}
     await _sent(service, "POST", "/v1/studies/closed/close", "admin")
     await _sent(service, "POST", "/v1/studies/archived/archive", "admin", json=reason)

@@ -3,6 +3,11 @@
 import os
 import tarfile
 from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools.release import our_version
 
 HERE = Path(__file__).parent
 
@@ -10,6 +15,12 @@ HERE = Path(__file__).parent
 def versions() -> list[str]:
     """Those that there are."""
     return sorted(folder.parent.name for folder in HERE.glob("*/installation.json"))
+
+
+def each_version() -> list[Any]:
+    """Those that there are, for tests: this version is compared with itself by the slow ones."""
+    ours = our_version()
+    return [pytest.param(one, marks=pytest.mark.slow) if one == ours else one for one in versions()]
 
 
 def former_sources(version: str, place: Path) -> Path:

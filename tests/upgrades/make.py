@@ -28,12 +28,16 @@ HERE = Path(__file__).parent
 async def _answered(service: Service) -> list[dict[str, Any]]:
     """What each question and each release is answered with, byte by byte."""
     requests = [
-        filling.request(slug, question) for slug, asked in filling.QUESTIONS.items() for question in asked
+        filling.request(slug, question)
+        for questions in (filling.QUESTIONS, filling.SINCE_1_0)
+        for slug, asked in questions.items()
+        for question in asked
     ]
     requests += [filling.request(slug, {}) for slug in ("numbers", "untilted", "secret", "gaussian")]
     for slug in filling.STUDIES:
         page = (await service.call("GET", f"/v1/studies/{slug}/releases?limit=200", "analyse")).json()
         requests += [("GET", f"/v1/releases/{item['id']}", {}) for item in page["items"]]
+    requests.append(("GET", filling.PUBLICATION, {}))
     keyed = {"json": filling.KEYED, "headers": dict(filling.KEY)}
     requests.append(("POST", "/v1/studies/untilted/releases", keyed))
     kept = []

@@ -16,14 +16,14 @@ from tests.conftest import LiveServer
 from tests.support.databases import scratch_directory
 from tests.support.live import ROOT, START_TIMEOUT_SECONDS, STOP_TIMEOUT_SECONDS, free_port, is_ready
 from tests.upgrades import walk
-from tests.upgrades.former import former_environment, former_sources, versions
+from tests.upgrades.former import each_version, former_environment, former_sources
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 
 NOW = ROOT / "client"
 
 
-@pytest.fixture(params=versions())
+@pytest.fixture(params=each_version())
 def sources(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return former_sources(request.param, tmp_path)
 

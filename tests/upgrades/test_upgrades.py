@@ -15,11 +15,9 @@ from tests.api.service import SUBJECT_KEY, Service, open_service
 from tests.support.databases import Server, crash, scratch_directory
 from tests.support.debian_postgres import debian_binaries
 from tests.support.live import ROOT
-from tests.upgrades.former import HERE, versions
+from tests.upgrades.former import HERE, each_version, versions
 
 pytestmark = pytest.mark.system
-
-VERSIONS = versions()
 
 READ_OFF = ("difference",)
 """Statistics that are worked out of an answer when they are read: theirs is the same answer."""
@@ -58,7 +56,7 @@ def restored(version: str, url: str) -> None:
     assert "the ledger is clean" in done.stdout
 
 
-@pytest.fixture(params=["newest", "oldest"], scope="module")
+@pytest.fixture(params=["newest", "oldest"])
 def url(request: pytest.FixtureRequest, postgres_server: Server) -> Iterator[str]:
     """A database without a schema, on the newest and on the oldest PostgreSQL that there is."""
     if request.param == "newest":
@@ -72,7 +70,7 @@ def url(request: pytest.FixtureRequest, postgres_server: Server) -> Iterator[str
             crash(older)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", each_version())
 async def test_a_former_installation_is_upgraded_and_goes_on(version: str, url: str) -> None:
     kept = json.loads((HERE / version / "installation.json").read_text())
     assert kept["subject_key"] == SUBJECT_KEY
@@ -173,8 +171,8 @@ async def assert_goes_on(service: Service) -> None:
 
 
 def test_every_released_version_has_its_installation_and_its_sources() -> None:
-    assert "0.9.0" in VERSIONS
-    assert all((HERE / version / "sources.tar.xz").exists() for version in VERSIONS)
+    assert "0.9.0" in versions()
+    assert all((HERE / version / "sources.tar.xz").exists() for version in versions())
 
 
 def test_what_a_document_does_not_say_any_more_is_found() -> None:

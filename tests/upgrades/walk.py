@@ -1,8 +1,8 @@
-"""A walk through all that the SDK of 0.9.0 can do: `python walk.py BEGIN|AGAIN URL TOKEN DIRECTORY NAME`.
+"""A walk through all that the SDK of a version can do: `python walk.py BEGIN|AGAIN URL TOKEN DIRECTORY NAME`.
 
-The tests run it with the SDK of that version and with this one. BEGIN makes studies, asks and takes part, and
-prints as JSON which methods were called, and which there are. AGAIN repeats on the same device what BEGIN
-gave away, and prints what came of it.
+The tests run it with the SDKs and services of former versions and of this one. BEGIN makes studies, asks and
+takes part, and prints as JSON which methods were called, and which there are. AGAIN repeats on the same
+device what BEGIN gave away, and prints what came of it.
 """
 
 import functools
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 from dither import Client, Record, save_table
 
 CALLED: set[str] = set()
@@ -132,6 +133,9 @@ def begin(url: str, token: str, directory: Path, name: str) -> dict[str, Any]:
     _look(admin.close_round(clusters.id, 1))
     _look(admin.finish_session(clusters.id))
 
+    if hasattr(Client, "invite") and "invitations" in httpx.get(f"{url}/openapi.json").text:
+        _since_1_0(admin, app, desk, name)
+
     _look(admin.set_quota(made.id, share="0.9", period_seconds=3600))
     _look(admin.token_usage(made.id))
     admin.lift_quota(made.id)
@@ -150,6 +154,49 @@ def begin(url: str, token: str, directory: Path, name: str) -> dict[str, Any]:
     for client in (admin, app, desk):
         client.close()
     return {"methods": sorted(CALLED), "public": sorted(PUBLIC)}
+
+
+def _since_1_0(admin: Client, app: Client, desk: Client, name: str) -> None:
+    """Call what the SDK and the service of 0.9.0 have not."""
+    numbers, house, pairs = f"{name}-numbers", f"{name}-house", f"{name}-pairs"
+    choices = {"party": {"choices": ["red", "green"]}, "pet": {"choices": ["cat", "dog"]}}
+    weeks = [f"{name}-week-{week}" for week in (1, 2)]
+    for week in weeks:
+        admin.create_study(week, lower=0, upper=10, series=name)
+    admin.create_study(pairs, measures=choices)
+    for study in (pairs, *weeks):
+        records = []
+        for number in range(PEOPLE):
+            both = {"party": ("red", "green")[number % 2], "pet": ("cat", "dog")[number % 3 // 2]}
+            subject = f"{name}-later-{number}"
+            records.append(Record(subject, both if study == pairs else number % 9, 2, "central"))
+        assert app.contribute_many(study, records).created == PEOPLE
+    _look(desk.table(pairs, "party", "pet", share="0.5"))
+    both_numbers: dict[str, Any] = {"measures": "income,age", "share": "0.5", "allow_worse": True}
+    desk.release(house, statistic="correlation", **both_numbers)
+    _look(desk.correlation(house, "income", "age", share="0.5"))
+    _look(desk.regression(house, of="income", on="age"))
+    for week in weeks:
+        desk.mean(week, share="0.2")
+    _look(desk.change(weeks[1]))
+    _look(desk.trend(weeks[1]))
+    _look(desk.plan_several(weeks[0], [{"statistic": "mean"}, {"statistic": "median"}]))
+
+    invited = _look(admin.invite(numbers, kind="open", limit=3))
+    _look(admin.invitations(numbers))
+    _look(admin.invitation(numbers, invited.id))
+    admin.revoke_invitation(numbers, invited.id)
+    told = _look(admin.create_webhook("https://webhooks.invalid/walk", events=["released"]))
+    _look(admin.webhooks())
+    _look(admin.find_webhook(told.id))
+    admin.delete_webhook(told.id)
+    schedule = _look(admin.create_schedule(numbers, {"share": "0.1"}, every="day", until=1, quota=1))
+    _look(desk.schedules(numbers))
+    _look(desk.find_schedule(numbers, schedule.id))
+    admin.delete_schedule(numbers, schedule.id)
+    page = _look(desk.publish(numbers, [desk.mean(numbers).id], title="How far?"))
+    _look(desk.publications(numbers))
+    desk.withdraw_publication(numbers, page.slug)
 
 
 def again(url: str, token: str, directory: Path, name: str) -> dict[str, Any]:
