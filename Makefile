@@ -27,7 +27,7 @@ HAS_NODE := command -v node >/dev/null && command -v npm >/dev/null
 # hundreds of processes must not compile the same ones again and again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-browser setup-model lock sdk format check golden test test-quick test-js test-r test-model test-storms test-slow test-statistical coverage demo serve migrate peers bench bench-scale docs screenshots check-migrations audit-dependencies release clean
+.PHONY: help setup setup-browser setup-model lock sdk format check golden test test-quick test-js test-r test-model test-storms test-slow test-statistical coverage demo serve migrate peers bench bench-scale docs screenshots thirty-answers check-migrations audit-dependencies release clean
 .DEFAULT_GOAL := help
 
 help: ## list the commands
@@ -164,6 +164,9 @@ screenshots: export DITHER_TEST_BROWSER = required
 screenshots: setup-browser setup ## take the pictures of the dashboard in docs/screenshots again
 	SCREENSHOTS=1 $(BIN)/python -m pytest tests/system/test_dashboard.py \
 	  tests/system/test_importing.py tests/system/test_walk.py
+
+thirty-answers: setup-browser setup ## from an empty directory to thirty answers by link, as people do it, with the time
+	$(BIN)/python -m tools.thirty_answers
 
 check-migrations: ## that no migration of a tagged release was edited
 	$(BIN)/python3 -m tools.migrations

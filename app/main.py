@@ -244,9 +244,11 @@ def _provider(settings: Settings) -> Provider | None:
         audience=settings.oidc_audience,
         jwks_url=settings.oidc_jwks_url,
         role_claim=settings.oidc_role_claim,
+        name_claim=settings.oidc_name_claim,
         roles={
             value: Grant(
-                role=Role(found.role), studies=None if found.studies is None else frozenset(found.studies)
+                roles=frozenset(map(Role, found.names)),
+                studies=None if found.studies is None else frozenset(found.studies),
             )
             for value, found in settings.oidc_roles.items()
         },

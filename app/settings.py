@@ -5,7 +5,7 @@ import binascii
 import difflib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -48,13 +48,28 @@ class SettingsError(Exception):
     """The environment does not describe a service; the message names variables, never their values."""
 
 
+RoleName = Literal["contribute", "analyse", "admin", "observe"]
+
+
 class OidcRole(BaseModel):
-    """What one value of the role claim allows."""
+    """What one value of the role claim allows: one role, or several."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    role: Literal["contribute", "analyse", "admin", "observe"]
+    role: RoleName | None = None
+    roles: Annotated[list[RoleName], Field(min_length=1)] | None = None
     studies: Annotated[list[str], Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _says_which(self) -> Self:
+        if (self.role is None) is (self.roles is None):
+            raise ValueError("needs a role, or roles")
+        return self
+
+    @property
+    def names(self) -> Sequence[str]:
+        """All of its roles."""
+        return [self.role] if self.role is not None else self.roles or ()
 
 
 class Settings(BaseSettings):
@@ -166,8 +181,14 @@ class Settings(BaseSettings):
     oidc_roles: dict[str, OidcRole] = Field(
         default_factory=dict,
         description='What its values allow, as JSON: `{"dither-admins": {"role": "admin"}, "survey-team": '
-        '{"role": "analyse", "studies": ["commute"]}}`. Required with an issuer. A person from whose claims '
-        "no role follows, or more than one, is refused.",
+        '{"roles": ["analyse", "contribute"], "studies": ["commute"]}}`. Required with an issuer. A person '
+        "from whose claims no role follows is refused, and so is one with values that give other roles each.",
+    )
+    oidc_name_claim: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The claim that people are called by among the tokens and in the audit trail, such as "
+        "`preferred_username`. Without it they are called by a digest, which says less of them.",
     )
     allow_unsafe_database: bool = Field(
         default=False,
@@ -306,7 +327,10 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _provider_is_complete(self) -> Self:
         if self.oidc_issuer is None:
-            others = (self.oidc_audience, self.oidc_jwks_url, self.oidc_client_id, self.oidc_client_secret)
+            others = (
+                *(self.oidc_audience, self.oidc_jwks_url, self.oidc_client_id, self.oidc_client_secret),
+                self.oidc_name_claim,
+            )
             if any(other is not None for other in others) or self.oidc_roles:
                 raise ValueError("DITHER_OIDC_ISSUER is needed by the other DITHER_OIDC_ settings")
         elif self.oidc_audience is None or not self.oidc_roles:

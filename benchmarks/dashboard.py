@@ -92,7 +92,7 @@ def _fill(here: Installation, studies: int, people: int) -> None:
 
 
 async def log_in(services: Services) -> str:
-    _, token = await services.tokens.create(name="reader", role=Role.ADMIN, actor="benchmark")
+    _, token = await services.tokens.create(name="reader", roles={Role.ADMIN}, actor="benchmark")
     secret, _ = await services.logins.log_in(await services.tokens.authenticate(token))
     return secret
 

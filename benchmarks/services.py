@@ -34,7 +34,7 @@ KEY = bytes(range(32))
 LIFETIME_EPSILON = 10_000_000
 START_SECONDS = 60
 PRINCIPAL = Principal(
-    token_id=uuid.UUID(int=0), name="benchmark", role=Role.ADMIN, studies=None, subject=None
+    token_id=uuid.UUID(int=0), name="benchmark", roles=frozenset({Role.ADMIN}), studies=None, subject=None
 )
 
 
@@ -177,7 +177,7 @@ def installation() -> Iterator[Installation]:
 
 
 async def _token(services: Services, role: Role) -> str:
-    _, secret = await services.tokens.create(name="benchmark", role=role, actor="benchmark")
+    _, secret = await services.tokens.create(name="benchmark", roles={role}, actor="benchmark")
     return secret
 
 

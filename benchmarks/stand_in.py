@@ -38,7 +38,11 @@ class Tokens:
 
     def __init__(self, secret: str) -> None:
         principal = Principal(
-            token_id=UUID(int=1), name="benchmark", role=Role.CONTRIBUTE, studies=None, subject=None
+            token_id=UUID(int=1),
+            name="benchmark",
+            roles=frozenset({Role.CONTRIBUTE}),
+            studies=None,
+            subject=None,
         )
         self._known = {hash_secret(secret): principal}
 

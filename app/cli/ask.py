@@ -65,31 +65,34 @@ OPTIONS: Mapping[str, Any] = {
 
 
 def _options(statistic: str) -> Sequence[str]:
-    """The options of a statistic: its fields, but arguments, and parameters where it has estimators."""
+    """The options of a statistic: its fields, and parameters where it has estimators.
+
+    A difference is one of means: of what else it is one over HTTP, plans say.
+    """
     asked = STATISTICS[statistic]
-    own = [name for name in asked.fields if name in OPTIONS and name not in asked.needs]
+    own = [name for name in asked.fields if name in OPTIONS and (name != "of" or name in asked.needs)]
     return [*own, "parameter"] if "estimator" in own else own
 
 
-def asks(names: Sequence[str], arguments: Mapping[str, Any] | None = None) -> Callable[[Command], Command]:
+def asks(names: Sequence[str], needed: Any = None, needs: Sequence[str] = ()) -> Callable[[Command], Command]:
     """Give a command the options of a question; it gets what they ask as `question`.
 
     Typer reads the signature, so the options stand there in place of `question`.
 
     Args:
         names: Names in `OPTIONS`, in the order of the help.
-        arguments: Annotations of the arguments that are parameters of the question as they are.
+        needed: Annotation of an argument that says what must be said, in place of options, if there is one.
+        needs: The options that it stands for.
     """
-    own = dict(arguments or {})
 
     def decorate(command: Command) -> Command:
         @wraps(command)
         def run(**given: Any) -> None:
-            said = {name: given.pop(name) for name in own}
-            asked = question_of(taken=said, **{name: given.pop(in_python(name)) for name in names})
-            command(question=said | asked, **given)
+            words = given.pop("needed", None) or []
+            asked = question_of(taken=needs, **{name: given.pop(in_python(name)) for name in names})
+            command(question=_needed(needs, words, asked) | asked, **given)
 
-        question = [option(name, kind, inspect.Parameter.empty) for name, kind in own.items()]
+        question = [] if needed is None else [option("needed", needed)]
         question += [
             option(in_python(name), OPTIONS[name], False if name == "simultaneous" else None)
             for name in names
@@ -100,6 +103,21 @@ def asks(names: Sequence[str], arguments: Mapping[str, Any] | None = None) -> Ca
         return with_options(run, shown)
 
     return decorate
+
+
+def _needed(needs: Sequence[str], words: Sequence[str], asked: Collection[str]) -> dict[str, str]:
+    """What must be said of a statistic, from the words behind the study's name."""
+    options = " and ".join(f"--{name}" for name in needs)
+    if not words:
+        if missing := [f"--{name}" for name in needs if name not in asked]:
+            raise usage_error(f"give {' and '.join(missing)}")
+        return {}
+    if any(name in asked for name in needs):
+        raise usage_error(f"give {options} once")
+    said = [",".join(words)] if tuple(needs) == ("measures",) else words
+    if len(said) != len(needs):
+        raise usage_error(f"give {options}, not {' '.join(words)!r}")
+    return dict(zip(needs, said, strict=True))
 
 
 def _also(text: str) -> dict[str, Any]:
@@ -185,37 +203,34 @@ def plan(
         console.print("`--all` shows the other estimators.")
 
 
-def _argument(metavar: str, meaning: str) -> Any:
-    return Annotated[str, typer.Argument(metavar=metavar, help=meaning)]
+def _argument(metavar: str, option: str) -> Any:
+    return Annotated[
+        list[str] | None,
+        typer.Argument(metavar=f"[{metavar}]", help=f"In place of {option}, as it is there."),
+    ]
 
 
-_NEEDED: Mapping[str, Mapping[str, Any]] = {
-    "between": {"between": _argument("NAME:LABEL,LABEL", "An attribute and two of its labels.")},
-    "q": {"q": _argument("Q", "Which part of the people lies at or below it, such as 0.9.")},
-    "measures": {
-        "first": _argument("NAME", "One of the study's numbers; of a table one of its choices."),
-        "second": _argument("NAME", "Another one."),
-    },
-    "of": {"of": _argument("OF", "The number that is explained.")},
-    "on": {"on": _argument("ON", "The number that explains it.")},
-}
-"""What must be said, by the fields that statistics need."""
+_WORDS = {"between": "NAME:LABEL,LABEL", "q": "PART", "measures": "NAME NAME", "of": "OF", "on": "ON"}
 
-ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
-    name: {argument: kind for field in one.needs for argument, kind in _NEEDED[field].items()}
+NEEDED: Mapping[str, Any] = {
+    name: _argument(" ".join(map(_WORDS.__getitem__, one.needs)), " and ".join(map("--{}".format, one.needs)))
     for name, one in STATISTICS.items()
     if one.needs
 }
-"""What must be said of a statistic, as the SDK's methods take it."""
+"""What must be said of a statistic, as an argument."""
 
 
 def _answer(statistic: str) -> Command:
     """The command that shows the answer for a statistic."""
 
-    @asks(_options(statistic), ARGUMENTS.get(statistic))
+    @asks(_options(statistic), NEEDED.get(statistic), STATISTICS[statistic].needs)
     @asks_service(show_release, saves=True)
     def read(client: Client, study: StudyName, question: dict[str, Any]) -> Release:
-        found: Release = getattr(client, statistic)(study, **question)
+        pair = question.pop("measures", None)
+        names = () if pair is None else pair.split(",")
+        if len(names) not in (0, 2):
+            raise usage_error("--measures: give two, with a comma between")
+        found: Release = getattr(client, statistic)(study, *names, **question)
         return found
 
     read.__doc__ = STATISTICS[statistic].summary

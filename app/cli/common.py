@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -24,11 +25,19 @@ T = TypeVar("T")
 
 # Commands that talk HTTP need no database: what does is loaded where it is used.
 
-console = Console(highlight=False, soft_wrap=True)
-"""Results go to standard output. Lines are left to the terminal: what reads them finds them unbroken."""
 
-notes = Console(stderr=True, highlight=False, soft_wrap=True)
-"""Progress and errors go to standard error, unbroken too."""
+def _console(*, stderr: bool = False) -> Console:
+    """A console that breaks lines between words, at a terminal alone: programs find them unbroken."""
+    stream = sys.stderr if stderr else sys.stdout
+    at_terminal = stream is not None and stream.isatty()
+    return Console(stderr=stderr, highlight=False, soft_wrap=not at_terminal)
+
+
+console = _console()
+"""Results go to standard output."""
+
+notes = _console(stderr=True)
+"""Progress and errors go to standard error."""
 
 DataDir = Annotated[
     Path | None,
@@ -162,18 +171,32 @@ def print_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *
             heading,
             justify="right" if numeric and rows else "left",
             overflow="fold",
-            no_wrap=not table.columns,
+            no_wrap=not table.columns or numeric,
         )
     for row in rows:
         table.add_row(*(show(row.get(key)) for key in columns))
+    needed = Measurement.get(console, console.options.update_width(_UNBOUNDED), table).minimum
+    if len(columns) > 2 and needed > console.width:
+        # At this width numbers would be broken: each row becomes a table of its own.
+        if title:
+            console.print(title, markup=False)
+        for number, row in enumerate(rows):
+            console.line(min(number, 1))
+            print_table([{"name": columns[key], "value": row.get(key)} for key in columns], _NAMELESS)
+        return
     console.print(table, soft_wrap=False)
+
+
+_UNBOUNDED = 100_000
+"""Wider than any table."""
+
+_NAMELESS = {"name": "", "value": ""}
+"""Columns that need no headings."""
 
 
 def print_details(details: Mapping[str, object]) -> None:
     """Print what is known of one thing, a line a name."""
-    print_table(
-        [{"name": name, "value": value} for name, value in details.items()], {"name": "", "value": ""}
-    )
+    print_table([{"name": name, "value": value} for name, value in details.items()], _NAMELESS)
 
 
 def _print_cells(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> None:

@@ -80,22 +80,32 @@ def form(model: type[BaseModel], given: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def read(model: type[BaseModel], text: str) -> dict[str, Any]:
-    """What was written, by the names that the SDK has.
+def read(model: type[BaseModel], text: str, *, given: Container[str] = ()) -> dict[str, Any]:
+    """What was written, as TOML or as JSON, by the names that the SDK has.
+
+    Args:
+        model: Of the document.
+        text: Of the file.
+        given: Fields that need not be there.
 
     Raises:
-        ValueError: it is not TOML, or has a field that the document does not have; the message says where.
+        ValueError: it is neither, or has a field that the document does not have; the message says where.
     """
+    reader: Callable[..., dict[str, Any]] = json.loads if text.lstrip().startswith("{") else tomllib.loads
     try:
-        document = tomllib.loads(text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError as error:
+        document = reader(text, parse_float=Decimal)
+    except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"not readable: {error}") from None
     names = {key: name for name, key, _, _ in fields_in(model)}
     found = dict(_flat(document, names))
     unknown = [key for key in found if key not in names]
     if unknown:
         raise ValueError("\n".join(f"{key}: is unknown" for key in unknown))
-    missing = [key for name, key, field, _ in fields_in(model) if field.is_required() and key not in found]
+    missing = [
+        key
+        for name, key, field, _ in fields_in(model)
+        if field.is_required() and key not in found and name not in given
+    ]
     if missing:
         raise ValueError("\n".join(f"{key}: is required" for key in missing))
     for key, end in _range_ends(found):

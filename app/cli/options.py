@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from enum import StrEnum
 from functools import wraps
 from typing import Annotated, Any, get_args, get_origin
@@ -30,7 +30,7 @@ def fields_of(
     *,
     argument: str | None = None,
     spelled: Container[str] = (),
-    unless: str | None = None,
+    unless: Sequence[str] = (),
 ) -> Callable[[Command], Command]:
     """Give a command an option for every field of a document, with the help and the default of its model.
 
@@ -41,7 +41,7 @@ def fields_of(
         model: Of the document.
         argument: The field that is no option, but the command's argument.
         spelled: Fields that the command has options of its own for.
-        unless: A flag of the command; with it required fields need not be given.
+        unless: Options of the command; with one of them required fields need not be given.
     """
     fields = {name: (field, schema) for name, _, field, schema in fields_in(model) if name not in spelled}
 
@@ -50,7 +50,7 @@ def fields_of(
         def run(**given: Any) -> None:
             document = {name: given.pop(name) for name in fields}
             for name, (_, schema) in fields.items():
-                if document[name] is None and unless is not None and not given[unless]:
+                if document[name] is None and unless and not any(given[one] for one in unless):
                     _require(name, fields[name][0], is_argument=name == argument)
                 if get_origin(fields[name][0].annotation) is dict and document[name]:
                     read = _measures if _of_measures(fields[name][0]) else _lists
@@ -142,7 +142,7 @@ def _words(schema: Schema) -> list[str]:
 
 
 def _parameter(
-    name: str, field: FieldInfo, schema: Schema, *, is_argument: bool, unless: str | None
+    name: str, field: FieldInfo, schema: Schema, *, is_argument: bool, unless: Sequence[str]
 ) -> inspect.Parameter:
     """A field as typer takes it. Numbers are text, which keeps every digit."""
     kind: Any = field.annotation
@@ -166,9 +166,9 @@ def _parameter(
     )
     place = typer.Argument if is_argument else typer.Option
     info = place(metavar=metavar, help=help_text, show_default=shown or False)
-    required = field.is_required() and unless is None
+    required = field.is_required() and not unless
     if field.is_required() and not required:
-        info.help = f"{info.help} Required, but with --{unless}."
+        info.help = f"{info.help} Required, but with {' or '.join(f'--{one}' for one in unless)}."
     annotation: Any = Annotated[kind if required else kind | None, info]
     return option(name, annotation, inspect.Parameter.empty if required else None)
 

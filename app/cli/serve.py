@@ -139,7 +139,7 @@ async def _first_token(url: str, path: Path) -> None:
         tokens = Tokens(database, SystemClock())
         if (await tokens.page(1, None)).items:
             return
-        _, secret = await tokens.create(name="first start", role=Role.ADMIN, actor="command line")
+        _, secret = await tokens.create(name="first start", roles={Role.ADMIN}, actor="command line")
         replace_secret(path, secret)
         _log.info("admin_token_written", path=str(path))
 

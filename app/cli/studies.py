@@ -4,11 +4,20 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
+import click
 import typer
 from dither import Client, Measure, Study
 
-from app.cli.common import notes, print_details, print_table, show, usage_error
-from app.cli.editing import edited
+from app.cli.common import (
+    CommandFailed,
+    notes,
+    print_details,
+    print_table,
+    readable,
+    show,
+    usage_error,
+)
+from app.cli.editing import edited, read
 from app.cli.http import StudyName
 from app.cli.options import fields_of
 from app.cli.service_commands import asks_service
@@ -81,18 +90,44 @@ def _show_studies(found: Sequence[Study]) -> None:
     print_table(rows, columns | {"trust": "trust", "state": "state"})
 
 
+TextsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="JSON", help="What it says in other languages, by their codes; null forgets one that it said."
+    ),
+]
+
+
 @studies.command("create")
-@fields_of(StudyIn, argument="slug", unless="edit")
+@fields_of(StudyIn, argument="slug", spelled=("texts",), unless=("edit", "file"))
 @asks_service(_show_study)
 def create_study(
     client: Client,
     fields: Mapping[str, Any],
     *,
+    texts: TextsOption = None,
+    file: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Read it from a file, TOML as --edit writes it, or JSON; - is standard input. Options come "
+            "first.",
+        ),
+    ] = None,
     edit: Annotated[
         bool, typer.Option("--edit", help="Write it in $EDITOR, where each field says what it means.")
     ] = False,
 ) -> Study:
     """Make a study. What answers depend on is fixed from then on."""
+    if texts is not None:
+        fields = {**fields, "texts": _object(texts)}
+    if file is not None:
+        with click.open_file(readable(file), encoding="utf-8") as opened:
+            text = opened.read()
+        try:
+            fields = {**read(StudyIn, text, given=fields), **fields}
+        except ValueError as mistake:
+            raise CommandFailed(f"{file}: {mistake}") from None
     if edit:
         return edited(StudyIn, fields, lambda written: client.create_study(**written))
     return client.create_study(**fields)
@@ -123,12 +158,7 @@ def edit_study(
     fields: Mapping[str, Any],
     *,
     study: StudyName,
-    texts: Annotated[
-        str | None,
-        typer.Option(
-            metavar="JSON", help="What it says in other languages, by their codes; null forgets one."
-        ),
-    ] = None,
+    texts: TextsOption = None,
 ) -> Study:
     """Change what is said of a study, for people. What answers depend on is fixed."""
     return client.edit_study(study, texts=None if texts is None else _object(texts), **fields)

@@ -27,7 +27,8 @@ TokenId = Annotated[str, typer.Argument(metavar="ID", help="Id of the token, fro
 
 
 def _show_new(made: NewToken) -> None:
-    notes.print(f"Token {made.id} of role {made.role}; it is shown this once:", markup=False)
+    of = f"roles {', '.join(made.roles)}" if len(made.roles) > 1 else f"role {made.role}"
+    notes.print(f"Token {made.id} of {of}; it is shown this once:", markup=False)
     typer.echo(made.token)
 
 
@@ -45,7 +46,7 @@ def _show_tokens(found: Sequence[Token]) -> None:
         }
         for one in found
     ]
-    columns = {"id": "id", "name": "name", "role": "role", "studies": "studies"}
+    columns = {"id": "id", "name": "name", "roles": "roles", "studies": "studies"}
     print_table(rows, columns | {"expires": "expires (UTC)", "last_used_on": "last used"})
 
 
@@ -59,12 +60,14 @@ def _show_usage(found: Sequence[TokenUsage]) -> None:
 def create_token(
     client: Client,
     name: Annotated[str, typer.Argument(help="What to call it, for people.")],
-    role: Annotated[Role, typer.Option(help="What it may do.")],
+    role: Annotated[
+        list[Role], typer.Option(help="What it may do; may be repeated: all that one of them may.")
+    ],
     study: Annotated[
         list[str] | None, typer.Option("--study", help="Limit it to this study; may be repeated.")
     ] = None,
     subject: Annotated[
-        str | None, typer.Option(help="Limit it to this person; role contribute only.")
+        str | None, typer.Option(help="Limit it to this person; role contribute alone.")
     ] = None,
     expires_at: Annotated[
         datetime | None,
@@ -77,7 +80,8 @@ def create_token(
     """
     made = client.create_token(
         name,
-        role=role.value,
+        role=role[0].value if len(role) == 1 else None,
+        roles=[one.value for one in role] if len(role) > 1 else None,
         studies=study or None,
         subject=subject,
         expires_at=expires_at,
@@ -175,7 +179,7 @@ def recover(
     _, secret = in_database(
         load_settings(data_dir),
         lambda database: Tokens(database, SystemClock()).create(
-            name=name, role=Role.ADMIN, actor="command line"
+            name=name, roles={Role.ADMIN}, actor="command line"
         ),
     )
     typer.echo(secret)

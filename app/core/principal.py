@@ -1,5 +1,6 @@
 """Who is asking."""
 
+from collections.abc import Set
 from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
@@ -14,6 +15,15 @@ class Role(StrEnum):
     OBSERVE = "observe"
 
 
+def in_order(roles: Set[Role]) -> list[Role]:
+    """Roles as they are listed everywhere.
+
+    >>> in_order({Role.ADMIN, Role.ANALYSE})
+    [<Role.ANALYSE: 'analyse'>, <Role.ADMIN: 'admin'>]
+    """
+    return [role for role in Role if role in roles]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
     """The bearer of a valid token.
@@ -21,13 +31,13 @@ class Principal:
     Attributes:
         token_id: The token's row.
         name: The token's name, for the audit trail.
-        role: What it may do.
+        roles: What it may do: all that one of them may.
         studies: Slugs it is limited to; None for all.
         subject: The one subject it may act for (HMAC digest); None for all.
     """
 
     token_id: UUID
     name: str
-    role: Role
+    roles: frozenset[Role]
     studies: frozenset[str] | None
     subject: bytes | None

@@ -154,6 +154,7 @@ FIELDS: Mapping[str, Field] = {
     ),
     "of": Field(
         help="With difference: of what, a mean if not given. With regression: the measure that is explained.",
+        metavar="NAME",
     ),
     "between": Field(
         help="With difference: an attribute and two of its labels; the first less the second, read off the "

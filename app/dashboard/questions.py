@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any
 
 from app.core.epsilon import MICRO
@@ -35,6 +35,9 @@ QUESTION = tuple(_PARAMETERS)
 
 _LABELS = {name: field.label for name, field in ({**FIELDS, "fresh": FRESH}).items() if field.label}
 """What fields are called that do not have their own names."""
+
+MOST_PAIRS = 100
+"""Pairs of labels to choose from."""
 
 _MAIN = (
     "statistic",
@@ -223,6 +226,21 @@ def fields_of(study: Study, names: Collection[str] = QUESTION) -> Sequence[FormF
     return sorted(asked, key=lambda one: _MAIN.index(one.name) if one.name in _MAIN else len(_MAIN))
 
 
+def _suggested(name: str, study: StudyDefinition) -> Sequence[str]:
+    """What a field of text is likely to have: labels of the study."""
+    match name:
+        case "where":
+            return study.attributes.texts
+        case "between":
+            pairs = (
+                f"{attribute}:{','.join(pair)}"
+                for attribute, its in study.attributes.labels.items()
+                for pair in combinations(its, 2)
+            )
+            return [*islice(pairs, MOST_PAIRS)]
+    return ()
+
+
 def _field(parameter: Mapping[str, Any], study: StudyDefinition) -> FormField:
     name, schema = parameter["name"], parameter["schema"]
     labels, found = study.attributes.labels, registry.applicable(study.relation, study.noise)
@@ -257,5 +275,5 @@ def _field(parameter: Mapping[str, Any], study: StudyDefinition) -> FormField:
         flag=schema.get("type") == "boolean",
         decimal=schema.get("type") not in ("boolean", "string"),
         placeholder=examples.get(name, ""),
-        suggestions=study.attributes.texts if name == "where" else (),
+        suggestions=_suggested(name, study),
     )

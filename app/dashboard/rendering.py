@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse
 from app.core.attributes import label_of, listed
 from app.core.errors import ServiceError, Unavailable
 from app.core.numbers import headline, margin
-from app.core.principal import Role
+from app.core.principal import Role, in_order
 from app.core.texts import StudyText
 from app.dashboard.languages import ENGLISH, Language, catalogs, choose
 from app.dashboard.requests import GUEST_COOKIE, LOGIN_COOKIE, PERSON_COOKIE, TOKEN_FIELD, PageRequest
@@ -62,18 +62,40 @@ def total(value: float) -> str:
 
 
 def number(value: float | None) -> str:
-    """A number of the data's unit, with four significant digits.
+    """A number without an interval: three significant digits, and all of its integer part.
 
     >>> number(1234.5678), number(0.00012345), number(50.0)
-    ('1,235', '0.0001234', '50')
+    ('1,235', '0.000123', '50')
     """
+    return _with_digits(value, 3)
+
+
+def place(value: float | None) -> str:
+    """A place in the range of a study, such as the end of a bin.
+
+    >>> place(1234.5678), place(10 / 3), place(-20.0)
+    ('1,234.57', '3.33333', '-20')
+    """
+    return _with_digits(value, 6)
+
+
+def declared(value: float | None) -> str:
+    """A number that someone declared, with all of its digits.
+
+    >>> declared(1234.5678), declared(0.05), declared(9000.0)
+    ('1,234.5678', '0.05', '9,000')
+    """
+    return _with_digits(value, 15)
+
+
+def _with_digits(value: float | None, digits: int) -> str:
     if value is None:
         return "-"
     if value == 0:
         return "0"
     if not 1e-4 <= abs(value) < 1e15:
-        return f"{value:.4g}"
-    text = f"{value:,.{max(0, 3 - math.floor(math.log10(abs(value))))}f}"
+        return f"{value:.{digits}g}"
+    text = f"{value:,.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -235,6 +257,11 @@ TEMPLATES.filters |= {
     "epsilon": epsilon,
     "total": total,
     "number": number,
+    "place": place,
+    "declared": declared,
+    "beside": lambda value, error: (
+        number(value) if not error else headline(value, value - 2 * error, value + 2 * error).estimate
+    ),
     "count": count,
     "moment": moment,
     "date": date_of,
@@ -342,8 +369,10 @@ def render(
         form_token=form_token(secret) if secret else "",
         navigation=_navigation(request),
         principal=None if login is None else login.principal,
+        roles=[] if login is None else in_order(login.principal.roles),
         whole=_sees_all(login),
         is_admin=login is not None and login.subject is None and request.is_admin,
+        is_analyst=login is not None and login.subject is None and request.is_analyst,
         **values,
     )
     return PageResponse(lambda: TEMPLATES.get_template(template).generate(**shown, **drawn()), status)
@@ -375,7 +404,7 @@ def _sees_all(login: Login | None) -> bool:
     """Whether an admin of the whole installation is logged in."""
     if login is None or login.subject is not None:
         return False
-    return login.principal.role is Role.ADMIN and login.principal.studies is None
+    return Role.ADMIN in login.principal.roles and login.principal.studies is None
 
 
 def _navigation(request: PageRequest) -> Sequence[dict[str, object]]:

@@ -1,6 +1,6 @@
 """A page's request: who is logged in, and forms that only they could have sent."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from email.message import Message
 from email.parser import BytesHeaderParser
 from urllib.parse import parse_qsl, urlsplit
@@ -21,7 +21,8 @@ GUEST_COOKIE = "dither_guest"
 """Before a login: it only ties the form to the browser."""
 
 TOKEN_FIELD = "form_token"  # noqa: S105 - the name of a field
-MOST_FIELDS = 50
+MOST_FIELDS = 150
+"""More than the boxes of any list on a page."""
 
 MOST_UPLOADED = 2 * 1024 * 1024
 """Of a file, on the pages that take one [bytes]."""
@@ -56,7 +57,12 @@ class PageRequest(ApiRequest):
     @property
     def is_admin(self) -> bool:
         """Whether an admin looks."""
-        return self.login.principal.role is Role.ADMIN
+        return Role.ADMIN in self.login.principal.roles
+
+    @property
+    def is_analyst(self) -> bool:
+        """Whether one looks who may ask."""
+        return Role.ANALYSE in self.login.principal.roles
 
     async def find_login(self, *, person: bool) -> Login:
         """Who is logged in, as an admin or an analyst, or as a person with a link.
@@ -90,34 +96,38 @@ class PageRequest(ApiRequest):
         if not same:
             raise Forbidden("The form was sent from another site.")
 
-    async def read_form(self, cookie: str, *, upload: bool = False) -> None:
+    async def read_form(self, cookie: str, *, upload: bool = False, several: Set[str] = frozenset()) -> None:
         """Read the fields of a form that this browser got from us.
 
         Args:
             cookie: Whose bearer it was made for.
             upload: Whether a file may come with it.
+            several: Fields that may be given several times.
 
         Raises:
             MalformedDocument: not a form.
-            InvalidRequest: a field is given twice, or holds NUL.
+            InvalidRequest: another field is given twice, or one holds NUL.
             Forbidden: it was made for another person.
         """
-        form = await self.read_fields(MOST_FIELDS, upload=upload)
+        form = await self.read_fields(MOST_FIELDS, upload=upload, several=several)
         secret, token = self.cookies.get(cookie, ""), form.pop(TOKEN_FIELD, "")
         if not secret or not is_form_token(secret, token):
             raise Forbidden("The form has expired: load the page again.")
         self.fields = form
 
-    async def read_fields(self, most: int, *, upload: bool = False) -> dict[str, str]:
+    async def read_fields(
+        self, most: int, *, upload: bool = False, several: Set[str] = frozenset()
+    ) -> dict[str, str]:
         """The fields of any form, at most this many.
 
         Args:
             most: Of them.
             upload: Whether a file may come with it, or the text of one in a field.
+            several: Fields that may be given several times; they are read one a line.
 
         Raises:
             MalformedDocument: not a form.
-            InvalidRequest: a field is given twice, or holds NUL.
+            InvalidRequest: another field is given twice, or one holds NUL.
         """
         self.refuse_other_encodings("identity")
         kind, limit = self.media_type, self.api.limits.document
@@ -140,9 +150,9 @@ class PageRequest(ApiRequest):
         refuse_nul(pairs)
         form: dict[str, str] = {}
         for name, value in pairs:
-            if name in form:
+            if name in form and name not in several:
                 raise InvalidRequest.field(name, "is given twice")
-            form[name] = value.strip()
+            form[name] = f"{form[name]}\n{value.strip()}" if name in form else value.strip()
         if len(self.file or b"") > MOST_UPLOADED:
             raise InvalidRequest.field(FILE_FIELD, f"is larger than {MOST_UPLOADED >> 20} MiB")
         return form

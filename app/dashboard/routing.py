@@ -48,6 +48,7 @@ class PageRoute(Route):
         person: Whether it is a page of people with a link.
         policy: Its content security policy.
         upload: Whether its form may hold a file.
+        several: Fields of its form that may be given several times; they are then read one a line.
     """
 
     def __init__(
@@ -60,9 +61,11 @@ class PageRoute(Route):
         post: bool = False,
         policy: str = POLICY,
         upload: bool = False,
+        several: frozenset[str] = frozenset(),
     ) -> None:
         self.policy = policy
         self.upload = upload
+        self.several = several
         self.roles = roles
         self.person = person
         self._page = page
@@ -114,7 +117,7 @@ class PageRoute(Route):
             if not self.person:
                 call.refuse_others(self.roles, "This page is for")
         if self._post:
-            await call.read_form(cookie, upload=self.upload)
+            await call.read_form(cookie, upload=self.upload, several=self.several)
 
     def _refusal(self, call: PageRequest, error: ServiceError) -> Response:
         """Without a login, leads to the login page; everything else is a page that says what is wrong."""

@@ -41,7 +41,7 @@ token = Table(
     metadata,
     Column("id", Uuid, primary_key=True),
     Column("name", Text, nullable=False),
-    Column("role", role, nullable=False),
+    Column("roles", ARRAY(role), nullable=False),
     Column("hash", LargeBinary, unique=True, comment="SHA-256 of the secret"),
     Column("studies", ARRAY(Text), comment="slugs; NULL: all"),
     Column("subject_id", LargeBinary, comment="the one subject it acts for; NULL: all"),
@@ -55,6 +55,7 @@ token = Table(
     Column("quota_share", Integer, comment="parts per million"),
     Column("quota_period", Integer, comment="seconds"),
     CheckConstraint("(hash IS NULL) <> (identity IS NULL)", name="secret_or_identity"),
+    CheckConstraint("cardinality(roles) > 0", name="has_roles"),
     CheckConstraint("(quota_share IS NULL) = (quota_period IS NULL)", name="quota_complete"),
 )
 

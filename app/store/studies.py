@@ -19,11 +19,12 @@ COLUMNS = """id, slug, title, description, series, lower, upper, CAST(relation A
 INSERT = Sql.of(Study)(f"""
     INSERT INTO study (slug, title, description, series, lower, upper, relation, trust, epsilon_min,
                        epsilon_max, epsilons, default_share, tilt, delta, dimension, local_mechanism,
-                       attributes, choices, measures, created_at)
+                       attributes, choices, measures, created_at, texts)
     VALUES (:slug, :title, :description, :series, :lower, :upper, CAST(CAST(:relation AS text) AS relation),
             CAST(:trust AS text[]), :epsilon_min, :epsilon_max, CAST(:epsilons AS bigint[]),
             :default_share, :tilt, :delta, :dimension, :local_mechanism, CAST(:attributes AS text[]),
-            CAST(:choices AS text[]), CAST(:measures AS text[]), :created_at)
+            CAST(:choices AS text[]), CAST(:measures AS text[]), :created_at,
+            jsonb_strip_nulls(CAST(:texts AS jsonb)))
     ON CONFLICT (slug) DO NOTHING
     RETURNING {COLUMNS}
 """)
@@ -82,10 +83,10 @@ END = Sql.of(int)("""
 
 
 async def insert_study(
-    connection: Connection, definition: StudyDefinition, created_at: datetime
+    connection: Connection, definition: StudyDefinition, created_at: datetime, texts: Mapping[str, object]
 ) -> Study | None:
     """Store a new study; None where the slug is taken."""
-    return await INSERT.maybe(connection, definition, created_at=created_at)
+    return await INSERT.maybe(connection, definition, created_at=created_at, texts=json.dumps(texts))
 
 
 async def read_study(connection: Connection, slug: str) -> Study | None:

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from uuid import UUID, uuid4
 
-from app.core.principal import Role
+from app.core.principal import Role, in_order
 from app.core.quota import Quota
 from app.core.records import Wanted
 from app.store.database import Database
 from app.store.sql import Connection, Sql
 
 # Roles as text: of types of its own the driver would first ask the server, on each connection.
-COLUMNS = """token.id, token.name, CAST(token.role AS text) AS role, token.studies,
+COLUMNS = """token.id, token.name, CAST(token.roles AS text[]) AS roles, token.studies,
     token.subject_id AS subject, {expires_at}, token.revoked_at, token.created_at, token.last_used_on,
     token.quota_share AS share, token.quota_period AS period_seconds,
     token.identity IS NOT NULL AS by_provider"""
@@ -24,7 +24,7 @@ class TokenRecord:
     """A token without its secret.
 
     Attributes:
-        id, name, role: As created.
+        id, name, roles: As created.
         studies: Slugs it is limited to; None for all.
         subject: The one subject it acts for (HMAC digest); None for all.
         expires_at, revoked_at: From then on it is refused; None for never.
@@ -36,7 +36,7 @@ class TokenRecord:
 
     id: UUID
     name: str
-    role: Role
+    roles: frozenset[Role]
     studies: frozenset[str] | None
     subject: bytes | None
     expires_at: datetime | None
@@ -45,6 +45,11 @@ class TokenRecord:
     last_used_on: date | None = None
     quota: Quota | None = None
     by_provider: bool = False
+
+    @property
+    def role(self) -> Role:
+        """The only role of most tokens, the first one of others: for programs that know of one."""
+        return in_order(self.roles)[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +73,8 @@ class _Found:
 
 
 INSERT = Sql("""
-    INSERT INTO token (id, name, role, hash, studies, subject_id, expires_at, created_at)
-    VALUES (:id, :name, CAST(CAST(:role AS text) AS role), :hash, CAST(:studies AS text[]), :subject,
+    INSERT INTO token (id, name, roles, hash, studies, subject_id, expires_at, created_at)
+    VALUES (:id, :name, CAST(CAST(:roles AS text[]) AS role[]), :hash, CAST(:studies AS text[]), :subject,
             :expires_at, :created_at)
 """)
 
@@ -84,10 +89,13 @@ READ_BY_HASH = Sql.of(_Found)(f"""
 READ_BY_IDENTITY = Sql.of(_Found)(f"SELECT identity AS found, {OWN} FROM token WHERE identity = ANY(:found)")
 
 CLAIM_IDENTITY = Sql.of(TokenRecord)(f"""
-    INSERT INTO token (id, name, role, identity, studies, created_at, last_used_on)
-    VALUES (:id, :name, CAST(CAST(:role AS text) AS role), :identity, CAST(:studies AS text[]), :at, :day)
-    ON CONFLICT (identity) DO UPDATE SET role = excluded.role, studies = excluded.studies
-    WHERE (token.role, token.studies) IS DISTINCT FROM (excluded.role, excluded.studies)
+    INSERT INTO token (id, name, roles, identity, studies, created_at, last_used_on)
+    VALUES (:id, coalesce(CAST(:name AS text), :digest), CAST(CAST(:roles AS text[]) AS role[]), :identity,
+            CAST(:studies AS text[]), :at, :day)
+    ON CONFLICT (identity) DO UPDATE
+    SET name = coalesce(CAST(:name AS text), token.name), roles = excluded.roles, studies = excluded.studies
+    WHERE (token.name, token.roles, token.studies)
+        IS DISTINCT FROM (coalesce(CAST(:name AS text), token.name), excluded.roles, excluded.studies)
     RETURNING {OWN}
 """)
 
@@ -129,7 +137,7 @@ LIST = Sql.of(TokenLine)(f"""
     )
     SELECT {OWN}, placed.owner, placed.state FROM token JOIN placed ON placed.id = token.id
     WHERE (CAST(:state AS text) IS NULL OR placed.state = :state)
-      AND strpos(lower(concat_ws(' ', token.name, token.role, placed.owner,
+      AND strpos(lower(concat_ws(' ', token.name, placed.owner, array_to_string(token.roles, ' '),
                                  array_to_string(token.studies, ' '))), lower(:search)) > 0
       AND (CAST(:behind AS uuid) IS NULL OR place > (SELECT place FROM placed WHERE id = :behind))
     ORDER BY place LIMIT :limit
@@ -160,17 +168,21 @@ async def claim_identity(
     connection: Connection,
     identity: bytes,
     *,
-    name: str,
-    role: Role,
+    name: str | None,
+    roles: frozenset[Role],
     studies: frozenset[str] | None,
     at: datetime,
 ) -> tuple[TokenRecord, bool]:
-    """The row of an identity with this role, and whether it was made or changed for it."""
+    """The row of an identity with these roles, and whether it was made or changed for them.
+
+    Without a name it keeps the one that it has; a new one is named by its digest.
+    """
     claimed = await CLAIM_IDENTITY.maybe(
         connection,
         id=uuid4(),
         name=name,
-        role=role,
+        digest=f"identity {identity.hex()[:16]}",
+        roles=roles,
         identity=identity,
         studies=studies,
         at=at,
@@ -222,7 +234,7 @@ async def list_tokens(
 
     Args:
         connection: In a transaction.
-        wanted: By part of the name, the role, the owner or a slug; sorted by `name`, `owner`, or `used` for
+        wanted: By part of the name, of a role, the owner or a slug; sorted by `name`, `owner`, or `used` for
             those used last, newest first otherwise.
         now: Tells what has expired.
         behind: Only what comes after this token in that order, unless None.

@@ -2,6 +2,7 @@
 
 from app.core.errors import Unauthenticated
 from app.core.principal import Principal
+from app.web.oidc import BearerIdentity
 from app.web.request import ApiRequest
 from app.web.state import Api
 
@@ -32,9 +33,19 @@ async def authenticate(api: Api, secret: str) -> tuple[Principal, float | None]:
     if api.oidc is None or secret.count(".") != 2:
         return await tokens.authenticate(secret), None
     identity = await api.oidc.verify(secret)
+    return await bearer_of(api, identity), identity.expires_at
+
+
+async def bearer_of(api: Api, identity: BearerIdentity) -> Principal:
+    """Who bears a good JWT.
+
+    Raises:
+        Unauthenticated: an admin revoked the identity.
+    """
     grant = identity.grant
-    principal = await tokens.identify(identity.digest, role=grant.role, studies=grant.studies)
-    return principal, identity.expires_at
+    return await api.services.tokens.identify(
+        identity.digest, name=identity.name, roles=grant.roles, studies=grant.studies
+    )
 
 
 def bearer(request: ApiRequest) -> str:

@@ -49,6 +49,9 @@ MAX_TOKEN_LENGTH = 16 * 1024
 
 MIN_RSA_BITS = 2048
 
+MOST_NAME = 200
+"""Characters of a name, as of a token."""
+
 log = structlog.get_logger("dither.oidc")
 
 
@@ -57,11 +60,11 @@ class Grant:
     """What a value of the role claim allows.
 
     Attributes:
-        role: The role.
-        studies: Slugs it is limited to; None for all.
+        roles: The roles.
+        studies: Slugs they are limited to; None for all.
     """
 
-    role: Role
+    roles: frozenset[Role]
     studies: frozenset[str] | None
 
 
@@ -71,11 +74,13 @@ class BearerIdentity:
 
     Attributes:
         digest: SHA-256 of issuer and subject.
+        name: What to call them, where the operator asks for that and the provider says it.
         grant: What they may do.
         expires_at: From then on the JWT is refused [seconds since 1970].
     """
 
     digest: bytes
+    name: str | None
     grant: Grant
     expires_at: float
 
@@ -90,6 +95,7 @@ class Provider:
         jwks_url: Where the keys are; None to ask the provider's discovery document.
         role_claim: Name of the claim with the roles, or a path to it with dots.
         roles: What its values allow.
+        name_claim: Name of the claim that people are called by; None to call them by a digest.
     """
 
     issuer: str
@@ -97,6 +103,7 @@ class Provider:
     jwks_url: str | None
     role_claim: str
     roles: Mapping[str, Grant]
+    name_claim: str | None = None
 
 
 class Verifier:
@@ -119,7 +126,7 @@ class Verifier:
 
         Raises:
             Unauthenticated: it is not a good one.
-            Forbidden: it is, but no role follows from it, or more than one.
+            Forbidden: it is, but no role follows from it, or other ones from each of two values.
             Unavailable: the provider's keys cannot be had.
         """
         return self._identity(await self._claims(token, self._provider.audience))
@@ -168,6 +175,7 @@ class Verifier:
             raise Unauthenticated("the JWT does not say when it expires")
         return BearerIdentity(
             digest=hashlib.sha256(json.dumps([self._provider.issuer, subject]).encode()).digest(),
+            name=self._name(claims),
             grant=self._grant(claims),
             expires_at=float(expires_at) + LEEWAY_SECONDS,
         )
@@ -180,17 +188,22 @@ class Verifier:
         """
         return await self._keys.discovery()
 
+    def _name(self, claims: Mapping[str, Any]) -> str | None:
+        """What to call whom a JWT is about; None where it does not say that in a line of text."""
+        name = claims.get(self._provider.name_claim) if self._provider.name_claim else None
+        return name if isinstance(name, str) and 0 < len(name) <= MOST_NAME and name.isprintable() else None
+
     def _grant(self, claims: Mapping[str, Any]) -> Grant:
         values = _claim(claims, self._provider.role_claim)
         grants = [self._provider.roles[value] for value in values if value in self._provider.roles]
         if not grants:
             raise Forbidden("The JWT is good, but no role follows from its claims.")
-        if len({grant.role for grant in grants}) > 1:
-            raise Forbidden("More than one role follows from the JWT; no role includes another one.")
+        if len({grant.roles for grant in grants}) > 1:
+            raise Forbidden("Several values of the claim give other roles each; one value may give several.")
         if any(grant.studies is None for grant in grants):
-            return Grant(role=grants[0].role, studies=None)
+            return Grant(roles=grants[0].roles, studies=None)
         return Grant(
-            role=grants[0].role,
+            roles=grants[0].roles,
             studies=frozenset().union(*(grant.studies for grant in grants if grant.studies is not None)),
         )
 

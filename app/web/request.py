@@ -321,7 +321,7 @@ class ApiRequest(Request):
         Raises:
             Forbidden: another role or study.
         """
-        if self.principal.role not in roles:
+        if not self.principal.roles & roles:
             raise Forbidden(f"{what} the role {' or '.join(sorted(roles))}.")
         study = self.path_params.get("study")
         if study is not None:

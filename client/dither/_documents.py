@@ -360,6 +360,7 @@ class Token:
     """A token without its secret.
 
     Attributes:
+        roles: All that it has, of which `role` is the first: it may do what one of them may.
         studies: Slugs it is limited to; None: all.
         subject: Digest of the one person it acts for.
         expires_at: From then on it is refused; None: never.
@@ -371,6 +372,7 @@ class Token:
     id: str
     name: str
     role: Role
+    roles: tuple[Role, ...] = ()
     studies: tuple[str, ...] | None = None
     subject: str | None = None
     expires_at: datetime | None = None

@@ -72,9 +72,9 @@ class Service:
     tokens: dict[str, str] = field(default_factory=dict)
 
     async def token(self, role: str, **limits: Any) -> str:
-        """A new token of a role."""
+        """A new token of a role, or of several with + between."""
         _, secret = await self.api.services.tokens.create(
-            name=f"test {role}", role=Role(role), actor="test", **limits
+            name=f"test {role}", roles=set(map(Role, role.split("+"))), actor="test", **limits
         )
         return secret
 

@@ -152,7 +152,7 @@ async def test_the_role_follows_from_the_claims(service: Service, issuer: Provid
     assert await listed("guests") == ["own-study"]
     assert await listed("guests", "more guests", "unknown") == ["other-study", "own-study"]
     assert len(await listed("guests", "team")) == 3
-    for values in ([], ["unknown"], ["team", "operators"], [1], {"team": True}, None):
+    for values in ([], ["unknown"], ["team", "operators"], ["leads", "team"], [1], {"team": True}, None):
         response = await service.call("GET", "/v1/studies", issuer.token(roles=values))
         assert_problem(response, "forbidden", 403)
     assert (await service.call("GET", "/v1/admin/tokens", issuer.token(roles="operators"))).status_code == 200
@@ -160,6 +160,45 @@ async def test_the_role_follows_from_the_claims(service: Service, issuer: Provid
     metrics = await service.call("GET", "/metrics", issuer.token(roles="operators"))
     assert "unmatched" not in metrics.text
     assert metrics.status_code == 200
+
+
+async def test_one_value_may_give_several_roles(service: Service, issuer: Provider) -> None:
+    study = await service.study(slug="own-study")
+    await service.crowd(study, 60)
+    both = issuer.token(roles=["leads"])
+    assert (await service.call("GET", "/v1/admin/tokens", both)).status_code == 200
+    asked = await service.call("POST", f"/v1/studies/{study}/releases", both, json={"share": 1})
+    assert asked.status_code == 201
+    less = issuer.token(roles=["leads too"])
+    assert (await service.call("GET", f"/v1/studies/{study}/releases", less)).status_code == 200
+    assert_problem(await service.call("GET", "/v1/admin/tokens", less), "forbidden", 403)
+    tokens = (await service.call("GET", "/v1/admin/tokens?limit=200", "admin")).json()["items"]
+    [mine] = [token for token in tokens if token["by_provider"]]
+    assert (mine["roles"], mine["studies"]) == (["analyse", "admin"], ["own-study"])
+
+
+async def test_people_are_named_on_request(database_url: str, issuer: Provider) -> None:
+    """By the digest until then; afterwards as the provider names them, where it does so in a line of text."""
+    named = {**issuer.settings, "oidc_name_claim": "preferred_username"}
+
+    async def name(service: Service, **claims: Any) -> str:
+        assert (await service.call("GET", "/v1/studies", issuer.token(**claims))).status_code == 200
+        tokens = (await service.call("GET", "/v1/admin/tokens?limit=200", "admin")).json()["items"]
+        [mine] = [token["name"] for token in tokens if token["by_provider"]]
+        return str(mine)
+
+    async with open_service(database_url, **issuer.settings) as service:
+        digest = await name(service, preferred_username="ada")
+        assert digest.startswith("identity ")
+    async with open_service(database_url, **named) as service:
+        assert await name(service) == digest
+        for wrong in ("", "a\nb", "x" * 201, 7, ["ada"]):
+            assert await name(service, preferred_username=wrong) == digest
+        assert await name(service, preferred_username="ada") == "ada"
+        assert await name(service) == "ada", "of two JWTs one may say no name"
+        assert await name(service, preferred_username="ada lovelace") == "ada lovelace"
+        trail = (await service.call("GET", "/v1/admin/audit?action=token.identity", "admin")).json()["items"]
+        assert len(trail) == 3
 
 
 async def test_a_claim_may_lie_deeper(database_url: str, issuer: Provider) -> None:

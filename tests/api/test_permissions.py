@@ -40,6 +40,9 @@ Row = tuple[set[str], dict[str, Any]]
 PUBLISHED = {"releases": ["{release}"], "title": "Published"}
 EVERYBODY = {"nobody", "contribute", "analyse", "admin", "observe"}
 
+OF_SEVERAL_ROLES = ("contribute+analyse", "contribute+observe", "analyse+admin", "analyse+admin: own study")
+"""Tokens that may do all that one of their roles may."""
+
 OF_ANOTHER_TOKEN = {"contribution_exists", "answer_exists"}
 
 # (method, path): who may, and a request that succeeds.
@@ -164,7 +167,7 @@ class Stage:
         published = {"releases": [self.release], "title": "Published", "slug": "published"}
         await service.call("POST", f"/v1/studies/{OWN}/publications", "admin", json=published)
         record, _ = await service.api.services.tokens.create(
-            name="to be revoked", role=Role.ANALYSE, actor="test"
+            name="to be revoked", roles={Role.ANALYSE}, actor="test"
         )
         self.token = str(record.id)
         digest = service.api.services.subject_key.digest
@@ -183,6 +186,10 @@ class Stage:
             "analyse: other study": await service.token("analyse", studies=other),
             "admin: own study": await service.token("admin", studies=own),
             "admin: other study": await service.token("admin", studies=other),
+            **{
+                who: await service.token(who.partition(":")[0], studies=own if ":" in who else None)
+                for who in OF_SEVERAL_ROLES
+            },
             "unknown": "dither_" + "x" * 43,
         }
         for role in Role:
@@ -191,7 +198,7 @@ class Stage:
 
     async def _revoked(self, role: str) -> str:
         record, secret = await self.service.api.services.tokens.create(
-            name="revoked", role=Role(role), actor="test"
+            name="revoked", roles={Role(role)}, actor="test"
         )
         await self.service.api.services.tokens.revoke(record.id, "test")
         return secret
@@ -199,7 +206,7 @@ class Stage:
     async def _expired(self, role: str) -> str:
         tokens = self.service.api.services.tokens
         record, secret = await tokens.create(
-            name="expired", role=Role(role), actor="test", expires_at=datetime.now(UTC) + timedelta(days=1)
+            name="expired", roles={Role(role)}, actor="test", expires_at=datetime.now(UTC) + timedelta(days=1)
         )
         await _execute(self.service, "UPDATE token SET expires_at = created_at WHERE id = $1", record.id)
         return secret
@@ -228,7 +235,8 @@ def expected(method: str, path: str, who: str) -> int | None:
     if who in ("nobody", "unknown") or who.startswith(("revoked", "expired")):
         return 401
     role, _, limit = who.partition(": ")
-    if role not in allowed:
+    roles = set(role.split("+"))
+    if not roles & allowed:
         return 403
     if limit == "other study" and any(name in path for name in ("{study}", "{release}", "{session}")):
         return 403
@@ -237,7 +245,7 @@ def expected(method: str, path: str, who: str) -> int | None:
     if limit.endswith("subject") and path.endswith("/batch"):
         return 403
     of_a_study = "{study}" in path or "{session}" in path
-    if role == "admin" and limit and allowed == {"admin"} and not of_a_study:
+    if "admin" in roles and limit and allowed == {"admin"} and not of_a_study:
         return 403
     return None
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.cli.ask import ANSWERS, ARGUMENTS, OPTIONS
+from app.cli.ask import ANSWERS, NEEDED, OPTIONS
 from app.cli.tree import COMMANDS
 from app.core.question import ALLOW_WORSE, FIELDS, FRESH, STATISTICS, Kind
 from app.estimators.registry import ESTIMATORS
@@ -75,14 +75,13 @@ def test_every_field_is_said_over_http_with_its_one_text():
 
 
 def test_every_field_has_an_option_and_every_statistic_its_command():
-    # A difference is one of means.
-    assert OPTIONS.keys() == FIELDS.keys() - {"of"} | {"parameter"}
+    assert OPTIONS.keys() == FIELDS.keys() | {"parameter"}
     for name, field in FIELDS.items():
-        if name not in ("of", "statistic"):
+        if name != "statistic":
             assert OPTIONS[name].__metadata__[0].help == field.help
             assert field.metavar or field.kind is Kind.FLAG
     assert ANSWERS.keys() == STATISTICS.keys() <= COMMANDS.keys()
-    assert ARGUMENTS.keys() == {name for name, one in STATISTICS.items() if one.needs}
+    assert NEEDED.keys() == {name for name, one in STATISTICS.items() if one.needs}
 
 
 @pytest.fixture

@@ -31,8 +31,9 @@ class Asker:
         self.service = service
         self._tokens = {"admin": service.admin_token}
 
-    def __call__(self, role: str, *arguments: str) -> Done:
-        return self._dither(*arguments, DITHER_URL=self.service.base_url, DITHER_TOKEN=self.secret(role))
+    def __call__(self, role: str, *arguments: str, width: int = 200) -> Done:
+        own = {"DITHER_URL": self.service.base_url, "DITHER_TOKEN": self.secret(role)}
+        return self._dither(*arguments, width=width, **own)
 
     def secret(self, role: str) -> str:
         """The token of a role, made where there is none."""

@@ -148,6 +148,30 @@ def test_a_study_is_made_in_an_editor(dither, live_server, tmp_path):
     assert done.status == 1
     assert "upper: is required, unless there are choices" in done.errors
 
+    # A file says as much, as TOML or as JSON; options come first.
+    for name, text in (
+        ("party.toml", 'choices = ["red", "blue"]\ntexts.de.labels.red = "rot"\nepsilon.max = 2.5\n'),
+        ("party.json", '{"choices": ["red", "blue"], "texts": {"de": {"labels": {"red": "rot"}}}}'),
+    ):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        slug = name.replace(".", "-")
+        file = str(tmp_path / name)
+        done = dither("study", "create", slug, "--file", file, "--epsilon-max", "2", "--json", **address)
+        assert done.status == 0, done.errors
+        made = json.loads(done.output)
+        assert made["texts"]["de"]["labels"] == {"red": "rot"}
+        assert made["epsilon"]["max"] == 2
+    for name, text, reason in (
+        ("wrong.toml", "slug = ", "not readable"),
+        ("wrong.json", '{"slug": "a", "choices": ["a", "b"], "colour": 1}', "colour: is unknown"),
+        ("without.toml", 'choices = ["red", "blue"]', "slug: is required"),
+    ):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        done = dither("study", "create", "--file", str(tmp_path / name), **address)
+        assert (done.status, reason in done.errors) == (1, True), done.errors
+    done = dither("study", "create", "--file", str(tmp_path / "none"), **address)
+    assert (done.status, "No such file" in done.errors) == (2, True)
+
     # What is said of it is changed by a command; what answers depend on is not.
     done = dither("study", "edit", "edited", "--description", "One way.", "--reason", "asked for", **address)
     assert "One way." in done.output

@@ -34,7 +34,7 @@ CALLS: dict[str, tuple[type[BaseModel], str, dict[str, str]]] = {
     "edit_study": (StudyEditIn, "study edit", {}),
     "archive_study": (ArchiveIn, "study archive", {}),
     "create_session": (SessionIn, "session create", {"centre": "centres"}),
-    "create_token": (TokenIn, "token create", {"study": "studies"}),
+    "create_token": (TokenIn, "token create", {"study": "studies", "role": "roles"}),
     "create_schedule": (ScheduleIn, "schedule create", {}),
     "rotate_token": (RotateIn, "token rotate", {"grace": "grace_seconds"}),
     "set_quota": (QuotaIn, "token limit", {"period": "period_seconds"}),
@@ -46,10 +46,10 @@ CALLS: dict[str, tuple[type[BaseModel], str, dict[str, str]]] = {
 ADDRESSES = {"study", "subject", "token", "key"}
 """What is part of the path, where it is no field."""
 
-NOT_FIELDS = {"url", "token", "token_id", "as_json", "help", "lift", "edit"}
+NOT_FIELDS = {"url", "token", "token_id", "as_json", "help", "lift", "edit", "file"}
 
-NOT_OFFERED = {"create_session": {"clusters"}, "create_schedule": {"question"}}
-"""clusters: the command counts the centres; question: it has the options of one."""
+NOT_OFFERED = {"create_session": {"clusters"}, "create_schedule": {"question"}, "create_token": {"role"}}
+"""clusters: the command counts the centres; question: it has the options of one; role: one of the roles."""
 
 
 def fields(model: type[BaseModel], prefix: str = "") -> dict[str, Any]:

@@ -233,7 +233,8 @@ async def test_a_covariance_is_asked_for_where_two_numbers_have_one(browser: Bro
     page = await browser.get(f"/dashboard/studies/{study}?" + "&".join(f"{k}={v}" for k, v in fields.items()))
     assert page.status_code == 200, text_of(page.text)
     assert "of the covariance, in the product of both units" in text_of(page.text)
-    assert re.findall(r'<option value="([^"]*,[^"]*)"', page.text) == ["income,age"]
+    pairs = page.text.partition('name="measures"')[2].partition("</select>")[0]
+    assert re.findall(r'<option value="([^"]*,[^"]*)"', pairs) == ["income,age"]
     page = await browser.get(await ask(browser, study, fields))
     answer = await service.call(
         "GET", f"/v1/studies/{study}/statistics/covariance?measures=income,age", "analyse"

@@ -71,7 +71,9 @@ async def test_a_search_shows_nobody_a_study_that_is_not_theirs(
 ):
     tokens = service.api.services.tokens
     for role in (Role.ANALYSE, Role.ADMIN):
-        _, secret = await tokens.create(name="one", role=role, studies=frozenset({"a-second"}), actor="test")
+        _, secret = await tokens.create(
+            name="one", roles={role}, studies=frozenset({"a-second"}), actor="test"
+        )
         await browser.log_in(secret)
         for query in ("", "?search=first", "?search=s", "?state=open", "?sort=released"):
             await browser.get(f"/dashboard/studies{query}")
@@ -202,5 +204,4 @@ async def test_an_empty_study_says_how_people_get_in(admin: Browser, analyst: Br
 async def test_a_token_is_limited_to_studies_of_a_list(admin: Browser, service: Service):
     study = await service.study(title="How long?")
     await admin.get("/dashboard/tokens")
-    offered = admin.page.partition('<datalist id="l-studies">')[2].partition("</datalist>")[0]
-    assert f'<option value="{study}">How long?</option>' in offered
+    assert f'name="studies" value="{study}"> How long?' in admin.page

@@ -128,7 +128,7 @@ async def test_logging_out_ends_the_login_for_good(admin: Browser):
 
 async def test_a_revoked_token_ends_its_logins_at_once(browser: Browser, service: Service):
     tokens = service.api.services.tokens
-    record, secret = await tokens.create(name="short", role=Role.ADMIN, actor="test")
+    record, secret = await tokens.create(name="short", roles={Role.ADMIN}, actor="test")
     await browser.log_in(secret)
     assert (await browser.get("/dashboard")).status_code == 200
     await tokens.revoke(record.id, "test")
@@ -138,7 +138,7 @@ async def test_a_revoked_token_ends_its_logins_at_once(browser: Browser, service
 
 async def test_a_new_secret_ends_the_logins_with_the_old_one(browser: Browser, service: Service):
     tokens = service.api.services.tokens
-    record, secret = await tokens.create(name="leaked", role=Role.ADMIN, actor="test")
+    record, secret = await tokens.create(name="leaked", roles={Role.ADMIN}, actor="test")
     await browser.log_in(secret)
     await tokens.rotate(record.id, 3600, "test")
     assert (await browser.get("/dashboard")).status_code == 303
@@ -147,7 +147,7 @@ async def test_a_new_secret_ends_the_logins_with_the_old_one(browser: Browser, s
 async def test_a_login_ends_when_its_token_or_itself_expires(browser: Browser, service: Service):
     soon = datetime.now(UTC) + timedelta(days=1)
     _, secret = await service.api.services.tokens.create(
-        name="short", role=Role.ANALYSE, actor="test", expires_at=soon
+        name="short", roles={Role.ANALYSE}, actor="test", expires_at=soon
     )
     for statement in ("UPDATE token SET expires_at = created_at", "UPDATE login SET expires_at = created_at"):
         await browser.log_in(secret if "token" in statement else "analyse")

@@ -176,7 +176,7 @@ class Stage:
         self.schedule = scheduled.json()["id"]
         self.code = invited.json()["urls"][0].rpartition("/")[2]
         tokens, logins = service.api.services.tokens, service.api.services.logins
-        record, _ = await tokens.create(name="to be revoked", role=Role.ANALYSE, actor="test")
+        record, _ = await tokens.create(name="to be revoked", roles={Role.ANALYSE}, actor="test")
         self.token = str(record.id)
         for role in ("admin", "analyse"):
             for limit in (None, OWN, OTHER):
@@ -188,7 +188,7 @@ class Stage:
             for state in ("revoked", "expired"):
                 record, token = await tokens.create(
                     name=state,
-                    role=Role(role),
+                    roles={Role(role)},
                     actor="test",
                     expires_at=datetime.now(UTC) + timedelta(days=1),
                 )

@@ -7,7 +7,7 @@ import pytest
 
 from app.dashboard import rendering
 from app.dashboard.languages import HERE, load
-from tests.api.service import Service
+from tests.api.service import Service, assert_problem
 from tests.dashboard.browser import Browser, text_of
 from tests.dashboard.test_take import hidden, links, opened, send
 
@@ -35,6 +35,37 @@ async def meals(service: Service) -> str:
     assert edited.status_code == 200, edited.text
     assert edited.json()["texts"] == {"de": SAID}
     return slug
+
+
+async def test_a_study_says_it_from_the_moment_that_it_is_made(service: Service) -> None:
+    wish = {"slug": "party", "choices": ["red", "blue"]}
+    said: dict[str, Any] = {
+        "de": {"title": "Welche?", "labels": {"red": "rot"}},
+        "es": {"description": "Elige."},
+    }
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"de": {"labels": {"green": "grün"}}}, "names of the study's measures"),
+        ({"german": {}}, "code of a language"),
+        ({"de": {"name": "?"}}, "unknown"),
+        ({"de": None}, "object"),
+    ]
+    for texts, reason in wrong:
+        refused = await service.call("POST", "/v1/studies", "admin", json={**wish, "texts": texts})
+        problem = assert_problem(refused, "invalid_request", 422)
+        assert reason in str(problem["errors"]), problem
+        assert problem["errors"][0]["field"].startswith("texts")
+    made = await service.call("POST", "/v1/studies", "admin", json={**wish, "texts": said})
+    assert made.status_code == 201, made.text
+    assert made.json()["texts"]["de"] == said["de"] | {"description": None}
+    # Sent again it is the same study; one that says something else is another one.
+    others: list[tuple[dict[str, Any], int]] = [(said, 200), ({}, 200), ({"de": {"title": "Wer?"}}, 409)]
+    for other, status in others:
+        again = await service.call("POST", "/v1/studies", "admin", json={**wish, "texts": other})
+        assert again.status_code == status, again.text
+    (path,) = await links(service, "party")
+    german = text_of((await service.client.get(path, headers=GERMAN)).text)
+    assert "Welche?" in german
+    assert "rot" in german
 
 
 async def test_people_read_a_study_in_their_language(service: Service, meals: str) -> None:

@@ -89,7 +89,7 @@ async def test_what_comes_between_plan_and_commit_refuses_in_its_own_words(
     database = InterceptedDatabase.open(database_url)
     async with workbench(database_url, replicas=2, databases=[database]) as bench:
         study, other = await study_of(bench, relation), bench.replicas[1]
-        token, _ = await other.tokens.create(name="a", role=Role.ANALYSE, actor="test")
+        token, _ = await other.tokens.create(name="a", roles={Role.ANALYSE}, actor="test")
         await other.tokens.set_quota(token.id, Quota(share=MICRO // 2, period_seconds=3600), "test")
         before: list[object] = []
 

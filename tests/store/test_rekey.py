@@ -43,7 +43,7 @@ def services(database: Database, key: SubjectKey) -> Services:
 
 
 async def principal(bench: Workbench) -> Principal:
-    _, secret = await bench.services.tokens.create(name="desk", role=Role.ADMIN, actor="test")
+    _, secret = await bench.services.tokens.create(name="desk", roles={Role.ADMIN}, actor="test")
     return await bench.services.tokens.authenticate(secret)
 
 
@@ -62,7 +62,7 @@ async def test_everybody_keeps_what_is_theirs(bench: Workbench) -> None:
     await bench.services.releases.release(study, Ask(estimator="uniform", share=100_000), None)
     await contributions.withdraw(study, KEY.digest("crowd-3"))
     _, secret = await bench.services.tokens.create(
-        name="phone", role=Role.CONTRIBUTE, subject=KEY.digest("crowd-7"), actor="test"
+        name="phone", roles={Role.CONTRIBUTE}, subject=KEY.digest("crowd-7"), actor="test"
     )
     before = await balances(bench)
     statement = await bench.services.budgets.statement(KEY.digest("crowd-7"))
@@ -99,7 +99,7 @@ async def test_nobody_is_lost_unasked(bench: Workbench) -> None:
 
 async def test_a_person_known_by_a_token_only_counts(bench: Workbench) -> None:
     await bench.services.tokens.create(
-        name="phone", role=Role.CONTRIBUTE, subject=KEY.digest("ada"), actor="test"
+        name="phone", roles={Role.CONTRIBUTE}, subject=KEY.digest("ada"), actor="test"
     )
     with pytest.raises(Conflict, match="1 people"):
         await run(bench, [])

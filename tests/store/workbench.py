@@ -101,7 +101,7 @@ def key(name: str, request: str = "the request") -> Idempotency:
     return Idempotency.about_nobody(TOKEN, name, request.encode())
 
 
-ADMIN = Principal(token_id=TOKEN, name="admin", role=Role.ADMIN, studies=None, subject=None)
+ADMIN = Principal(token_id=TOKEN, name="admin", roles=frozenset({Role.ADMIN}), studies=None, subject=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +211,7 @@ async def workbench(
             )
         bench = Workbench(url=url, services=built[0], replicas=tuple(built))
         await bench.execute(
-            f"""INSERT INTO token (id, name, role, hash, created_at)
-                VALUES ('{TOKEN}', 'test', 'admin', 'test', now()) ON CONFLICT DO NOTHING"""
+            f"""INSERT INTO token (id, name, roles, hash, created_at)
+                VALUES ('{TOKEN}', 'test', '{{admin}}', 'test', now()) ON CONFLICT DO NOTHING"""
         )
         yield bench

@@ -312,7 +312,7 @@ class Storm:
         """Tokens, studies, accounts, and people who are there from the start."""
         for role in ("admin", "analyse", "contribute"):
             _, self._tokens[role] = await self._processes[0].services.tokens.create(
-                name=f"{role} {self.seed}", role=Role(role), actor="storm"
+                name=f"{role} {self.seed}", roles={Role(role)}, actor="storm"
             )
         terms = {"lower": 0, "upper": 100, "default_share": 1, "epsilon": {"min": 1, "max": 2}}
         for study in self._studies:

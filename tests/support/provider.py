@@ -28,6 +28,8 @@ ROLES = {
     "more guests": {"role": "analyse", "studies": ["other-study"]},
     "operators": {"role": "admin"},
     "app": {"role": "contribute"},
+    "leads": {"roles": ["admin", "analyse"]},
+    "leads too": {"roles": ["analyse", "admin"], "studies": ["own-study"]},
 }
 """What the values of the claim `roles` allow at a service with these settings."""
 

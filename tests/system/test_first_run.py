@@ -48,8 +48,9 @@ def make_token(page: Page, name: str, role: str, *, studies: str = "") -> str:
     page.get_by_role("link", name="Tokens", exact=True).click()
     form = page.locator('form[action$="/tokens"][method="post"]')
     form.get_by_label("Name").fill(name)
-    form.get_by_label("Role").select_option(role)
-    form.get_by_label("Studies").fill(studies)
+    form.locator(f"[name=role][value={role}]").check()
+    if studies:
+        form.locator(f"[name=studies][value={studies}]").check()
     form.get_by_role("button", name="Make the token").click()
     return page.get_by_label("Secret of the new token").input_value()
 

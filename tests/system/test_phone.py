@@ -103,6 +103,26 @@ def test_everything_is_in_reach_on_a_phone(service: LiveService, phone: Page) ->
     expect(row.locator(".pill")).to_have_text("revoked")
 
 
+def test_no_number_of_an_answer_breaks(service: LiveService, phone: Page) -> None:
+    """On the pages of answers, and where everyone reads them."""
+    made = []
+    with service.client(service.create_token("analyse", name="asks")) as analyst:
+        for statistic, parameters in (("mean", {}), ("histogram", {"bins": 6}), ("describe", {})):
+            wish = {"statistic": statistic, "parameters": parameters, "share": 0.05, "allow_worse": True}
+            answered = analyst.post(f"/v1/studies/{COMMUTE}/releases", json=wish)
+            assert answered.status_code in (200, 201), answered.text
+            made.append(answered.json()["id"])
+        shown = {"releases": made, "title": "All of it"}
+        published = analyst.post(f"/v1/studies/{COMMUTE}/publications", json=shown)
+    assert published.status_code == 201, published.text
+    for path in (*(f"/dashboard/releases/{one}" for one in made), f"/p/{published.json()['slug']}"):
+        phone.goto(f"{service.base_url}{path}")
+        for fold in phone.locator("main details:not([open]) > summary").all():
+            fold.tap()
+        assert phone.evaluate("document.documentElement.scrollWidth") <= WIDTH, path
+        assert phone.evaluate(BROKEN_NUMBERS) == [], path
+
+
 def test_the_check_sees_a_number_that_breaks(service: LiveService, phone: Page) -> None:
     phone.goto(f"{service.base_url}/dashboard/studies/{COMMUTE}")
     phone.evaluate(

@@ -1,5 +1,6 @@
 """From a new study to a published answer as people go, in a real Chromium: by keyboard, also without scripts.
 
+The focus gets to what is used by Tab and the arrows alone, and is seen where it is.
 No command, no request by hand and no token in sight. `make screenshots` runs it too, for the pages that a
 dashboard does not have.
 """
@@ -51,8 +52,8 @@ class Visit:
         issuer.person = {"sub": name, "roles": [role]}
         page = self.context().new_page()
         page.goto(f"{self.base}/dashboard")
-        page.get_by_role("link", name="Sign in with your identity provider").press("Enter")
-        expect(page.get_by_role("button", name="Log out")).to_be_visible()
+        press(page.get_by_role("link", name="Sign in with your identity provider"))
+        page.wait_for_url(re.compile("/dashboard(/studies)?$"))
         return page
 
     def look(self, page: Page, picture: str = "") -> None:
@@ -64,15 +65,64 @@ class Visit:
             keep(page, f"{picture}-{'phone' if self.width < 600 else 'desktop'}-{self.scheme}")
 
 
+FOCUSED = """one => one === document.activeElement
+    || (one.type === 'radio' && document.activeElement.type === 'radio'
+        && document.activeElement.form === one.form && document.activeElement.name === one.name)"""
+"""Of radio buttons one has the focus, and the arrows choose."""
+
+SEEN = """() => {
+    const style = getComputedStyle(document.activeElement);
+    const box = document.activeElement.getBoundingClientRect();
+    return style.outlineStyle !== 'none' && box.bottom > 0 && box.top < innerHeight
+        && box.right > 0 && box.left < innerWidth;
+}"""
+"""Whether the focus is in view, and marked."""
+
+MOST_TABS = 300
+
+
+def reach(target: Locator) -> None:
+    """Go to it with the tabulator."""
+    expect(target).to_be_visible()
+    for _ in range(MOST_TABS):
+        if target.evaluate(FOCUSED):
+            assert target.page.evaluate(SEEN), target
+            return
+        target.page.keyboard.press("Tab")
+    raise AssertionError(f"{target} is not reached by Tab")
+
+
+def press(target: Locator) -> None:
+    reach(target)
+    target.page.keyboard.press("Enter")
+
+
+def use(target: Locator) -> None:
+    """A link, or a button that leads to another page."""
+    reach(target)
+    with target.page.expect_navigation():
+        target.page.keyboard.press("Enter")
+
+
 def write(field: Locator, text: str) -> None:
     """Type over what is in a field."""
-    field.press("Control+a")
-    field.press_sequentially(text)
+    reach(field)
+    field.page.keyboard.press("Control+a")
+    field.page.keyboard.type(text)
 
 
 def tick(choice: Locator) -> None:
-    if not choice.is_checked():
-        choice.press("Space")
+    """Tick a box, or choose one of several."""
+    if choice.is_checked():
+        return
+    reach(choice)
+    if choice.get_attribute("type") == "radio":
+        for _ in range(choice.page.locator(f"[name={choice.get_attribute('name')}]").count()):
+            choice.page.keyboard.press("ArrowDown")
+            if choice.is_checked():
+                break
+    else:
+        choice.page.keyboard.press("Space")
     expect(choice).to_be_checked()
 
 
@@ -99,23 +149,23 @@ def test_people_go_from_a_new_study_to_a_published_answer(
 ) -> None:
     visit = Visit(browser=browser, base=base, width=width, scheme=scheme, scripts=scripts)
     admin = visit.sign_in(issuer, "ada", "operators")
-    admin.get_by_role("link", name="Studies", exact=True).press("Enter")
-    admin.get_by_role("link", name="Make a study", exact=True).press("Enter")
+    use(admin.get_by_role("link", name="Studies", exact=True))
+    use(admin.get_by_role("link", name="Make a study", exact=True))
     for name, text in (("title", "Minutes on foot?"), ("slug", "walk"), ("lower", "0"), ("upper", "120")):
         write(admin.locator(f"[name={name}]"), text)
     for tag in ("central", "local", "public"):
         tick(admin.locator(f"[name=trust_{tag}]"))
     expect(admin.get_by_label("Choices", exact=True)).to_be_hidden()
     visit.look(admin)
-    admin.get_by_role("button", name="Show what people agree to").press("Enter")
+    use(admin.get_by_role("button", name="Show what people agree to"))
     expect(admin.get_by_role("heading", name="What people agree to")).to_be_visible()
     expect(admin.get_by_text("a number from 0 to 120, kept in steps of 0.000000112")).to_be_visible()
     visit.look(admin, "terms")
-    admin.get_by_role("button", name="Make the study").press("Enter")
+    use(admin.get_by_role("button", name="Make the study"))
     links = single_links(visit, admin)
     assert len(set(links)) == 50
-    admin.get_by_text("Make one link for all").press("Enter")
-    admin.get_by_role("button", name="Make the link", exact=True).press("Enter")
+    press(admin.get_by_text("Make one link for all"))
+    use(admin.get_by_role("button", name="Make the link", exact=True))
     expect(admin.get_by_role("img", name="QR code of the link")).to_be_visible()
     visit.look(admin, "link")
     shared = admin.get_by_label("Link", exact=True).input_value()
@@ -126,9 +176,9 @@ def test_people_go_from_a_new_study_to_a_published_answer(
         answer(visit, shared, "public", GERMAN, "50"),
     ]
     receipt = receipts[0]
-    receipt.locator("summary").first.press("Enter")
+    press(receipt.locator("summary").first)
     write(receipt.locator("[name=value]"), "35,5")
-    receipt.locator("form[action*='/receipt/change'] button").press("Enter")
+    use(receipt.locator("form[action*='/receipt/change'] button"))
     expect(receipt.get_by_role("status")).to_contain_text("geändert")
     expect(receipt.locator("#given ~ dl").first).to_contain_text("35,5")
     visit.look(receipt, "receipt")
@@ -136,23 +186,23 @@ def test_people_go_from_a_new_study_to_a_published_answer(
     code = receipt.locator("#code").input_value()
     receipt.goto(f"{base}/take/receipt")
     write(receipt.locator("#receipt"), code)
-    receipt.locator("main form button").last.press("Enter")
-    receipt.locator("summary").last.press("Enter")
-    receipt.locator("form[action*='/receipt/withdraw'] button").press("Enter")
+    use(receipt.locator("main form button").last)
+    press(receipt.locator("summary").last)
+    use(receipt.locator("form[action*='/receipt/withdraw'] button"))
     expect(receipt.get_by_role("status")).to_contain_text("gelöscht")
 
     analyst = visit.sign_in(issuer, "ben", "team")
-    analyst.get_by_role("link", name="Studies", exact=True).press("Enter")
-    analyst.get_by_role("link", name="Minutes on foot?").press("Enter")
-    analyst.get_by_role("button", name="Ask for this release").first.press("Enter")
+    use(analyst.get_by_role("link", name="Studies", exact=True))
+    use(analyst.get_by_role("link", name="Minutes on foot?"))
+    use(analyst.get_by_role("button", name="Ask for this release").first)
     # Of two people an answer says little: it is insisted on.
     expect(analyst.get_by_role("alert")).to_be_visible()
-    analyst.get_by_label("Make this answer although").press("Space")
-    analyst.get_by_role("button", name="Ask for this release").first.press("Enter")
+    tick(analyst.get_by_label("Make this answer although"))
+    use(analyst.get_by_role("button", name="Ask for this release").first)
     expect(analyst.get_by_text("Epsilon charged at most")).to_be_visible()
     visit.look(analyst)
     write(analyst.get_by_label("Title"), "We walk this much")
-    analyst.get_by_role("button", name="Publish this answer").press("Enter")
+    use(analyst.get_by_role("button", name="Publish this answer"))
     expect(analyst.get_by_role("heading", name="We walk this much")).to_be_visible()
     visit.look(analyst)
     address = analyst.get_by_label("Address").input_value()
@@ -168,11 +218,11 @@ def test_people_go_from_a_new_study_to_a_published_answer(
 
 def single_links(visit: Visit, admin: Page) -> list[str]:
     """Fifty links, each for one person, from the file that the study's page hands over."""
-    admin.get_by_text("Make a link for each person").press("Enter")
+    press(admin.get_by_text("Make a link for each person"))
     write(admin.get_by_label("How many"), "50")
     visit.look(admin)
     with admin.expect_download() as handed:
-        admin.get_by_role("button", name="Make the links").press("Enter")
+        press(admin.get_by_role("button", name="Make the links"))
     with handed.value.path().open(newline="") as file:
         return [row["url"] for row in csv.DictReader(file)]
 
@@ -186,7 +236,7 @@ def answer(visit: Visit, link: str, trust: str, locale: str, value: str, picture
         expect(page.locator("[name=trust][value=local]")).to_be_enabled()
     tick(page.locator(f"[name=trust][value={trust}]"))
     visit.look(page, picture)
-    page.locator("form.answer button").last.press("Enter")
+    press(page.locator("form.answer button").last)
     expect(page.get_by_role("status")).to_contain_text("gespeichert" if locale == GERMAN else "stored")
     visit.look(page)
     return page

@@ -56,7 +56,8 @@ def test_a_provider_is_described_by_its_settings(monkeypatch):
     for name, value in PROVIDER.items():
         monkeypatch.setenv(name, value)
     found = Settings.load()
-    assert (found.oidc_roles["team"].role, found.oidc_roles["team"].studies) == ("analyse", ["commute"])
+    assert (found.oidc_roles["team"].names, found.oidc_roles["team"].studies) == (["analyse"], ["commute"])
+    assert found.oidc_name_claim is None
     assert (found.oidc_jwks_url, found.oidc_role_claim) == (None, "roles")
 
 
@@ -70,6 +71,9 @@ def test_a_provider_is_described_by_its_settings(monkeypatch):
         ("DITHER_OIDC_JWKS_URL", "http://localhost.id.example/keys"),
         ("DITHER_OIDC_ROLES", "{"),
         ("DITHER_OIDC_ROLES", '{"team": {"role": "root"}}'),
+        ("DITHER_OIDC_ROLES", '{"team": {"studies": ["x"]}}'),
+        ("DITHER_OIDC_ROLES", '{"team": {"roles": []}}'),
+        ("DITHER_OIDC_ROLES", '{"team": {"role": "analyse", "roles": ["admin"]}}'),
         ("DITHER_OIDC_ROLES", '{"team": {"role": "analyse", "studies": []}}'),
         ("DITHER_OIDC_ROLES", '{"team": {"role": "analyse", "study": "x"}}'),
     ],

@@ -67,7 +67,7 @@ async def metrics(request: ApiRequest) -> Response:
         ready = False
     if ready and request.header(b"authorization") is not None:
         principal = request.principal = await identify(request)
-        private = principal.role in OBSERVERS and principal.studies is None
+        private = bool(principal.roles & OBSERVERS) and principal.studies is None
     if private:
         with suppress(Unavailable):
             metrics.count_sessions(await request.api.services.sessions.states())

@@ -184,7 +184,7 @@ async def list_releases(
 ) -> Response:
     """A study's releases, newest first; a page ends, with `next_cursor`, before it is over 8 MiB."""
     found = await request.study(study)
-    admin = request.principal.role is Role.ADMIN
+    admin = Role.ADMIN in request.principal.roles
     async with request.work():
         page = await request.api.services.releases.page(found, limit, cursor, charges=admin)
         shown = await _shown(request, page.items)
@@ -209,7 +209,7 @@ async def read_release(request: ApiRequest, release: IdPath, level: LevelQuery =
 
 
 async def _shown(request: ApiRequest, releases: Sequence[StoredRelease]) -> list[bytes]:
-    if request.principal.role is not Role.ADMIN:
+    if Role.ADMIN not in request.principal.roles:
         return [release.body for release in releases]
     charges = await request.api.services.releases.charges(releases)
     pairs = zip(releases, charges, strict=True)

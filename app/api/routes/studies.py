@@ -32,7 +32,11 @@ router = APIRouter(prefix="/v1/studies", tags=["studies"], route_class=StrictRou
 async def create_study(request: ApiRequest, response: Response, document: StudyIn) -> StudyMadeOut:
     """Make a study. Sending the same definition again changes nothing."""
     services = request.api.services
-    study, created = await services.studies.create(document.definition(), request.principal)
+    study, created = await services.studies.create(
+        document.definition(),
+        request.principal,
+        {code: said.model_dump() for code, said in document.texts.items()},
+    )
     response.status_code = 201 if created else 200
     made = dict(StudyOut.model_validate(study))
     if warnings := await services.budgets.warnings(study.definition):

@@ -21,7 +21,7 @@ async def create_token(request: ApiRequest, document: TokenIn) -> NewTokenOut:
     services = request.api.services
     record, secret = await services.tokens.create(
         name=document.name,
-        role=document.role,
+        roles=document.all_roles,
         studies=None if document.studies is None else frozenset(document.studies),
         subject=None if document.subject is None else services.subject_key.digest(document.subject),
         expires_at=document.expires_at,

@@ -39,7 +39,7 @@ def set_cookie(
 
 def home_of(principal: Principal) -> str:
     """The first page after a login."""
-    return "" if principal.role is Role.ADMIN and principal.studies is None else "/studies"
+    return "" if Role.ADMIN in principal.roles and principal.studies is None else "/studies"
 
 
 async def show_login(request: PageRequest) -> Response:

@@ -93,7 +93,7 @@ async def _refuse_staff(request: PageRequest) -> None:
 
 def _acts_for_person(request: PageRequest) -> bool:
     """Whether the application of the person made the link; an admin may not withdraw what people gave."""
-    return request.principal.role is Role.CONTRIBUTE
+    return Role.CONTRIBUTE in request.principal.roles
 
 
 def _subject(request: PageRequest) -> bytes:

@@ -12,6 +12,7 @@ from app.core.records import CohortCharge
 from app.core.release import StoredRelease
 from app.core.study import Study
 from app.dashboard import forms, label_plots, shape_plots, steps
+from app.dashboard.compared import Narrower, narrower
 from app.dashboard.questions import READINGS, readings_of
 from app.dashboard.rendering import render, status_of
 from app.dashboard.requests import PageRequest
@@ -29,6 +30,9 @@ from app.web.documents.shape import (
 )
 from app.web.documents.study_out import StudyOut
 from app.web.request import uuid_of
+
+NEWEST = 50
+"""Answers of a study that one of it is compared with."""
 
 LABELS = 20
 """Labels on a page, of a large answer that has several numbers for each."""
@@ -59,6 +63,7 @@ async def show(request: PageRequest) -> Response:
     study = await request.study(release.study)
     shown = await run(published, release.body)
     sharpened = await steps.steps_of(request, shown)
+    better = await _better(request, study, shown)
     fields = forms.given(request.query_params, *READINGS)
     read, refusal = None, None
     if isinstance(shown, ReleaseOut):
@@ -83,6 +88,7 @@ async def show(request: PageRequest) -> Response:
         readings=readings_of(study, shown) if isinstance(shown, ReleaseOut) else (),
         drawn=drawn,
         steps=sharpened,
+        better=better,
         study=StudyOut.model_validate(study),
         charges=[ChargeOut.model_validate(row) for row in charges[:CHARGES]],
         more_charges=len(charges) > CHARGES,
@@ -91,6 +97,12 @@ async def show(request: PageRequest) -> Response:
         labels_shown=len(groups or ()),
         labels_on_a_page=LABELS,
     )
+
+
+async def _better(request: PageRequest, study: Study, shown: Published) -> Narrower | None:
+    """The one among the newest answers of a study that says the same more exactly."""
+    newest = await request.api.services.releases.page(study, NEWEST, None, heads=True)
+    return await run(lambda: narrower(shown, [published(one.body) for one in newest.items]))
 
 
 def _first(request: PageRequest) -> int:

@@ -7,6 +7,7 @@ from app.dashboard.pages.login import enter, home_of, set_cookie
 from app.dashboard.rendering import render
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import PageRoute
+from app.web.authentication import bearer_of
 from app.web.sign_in import Pending, SignIn
 
 SIGN_IN_COOKIE = "dither_sign_in"
@@ -39,9 +40,7 @@ async def come_back(request: PageRequest) -> Response:
         identity = await _sign_in(request).finish(pending, request.query_params, _back(request))
     except Unauthenticated as refusal:
         raise Forbidden(f"The identity provider's answer is refused: {refusal.detail}") from None
-    principal = await request.api.services.tokens.identify(
-        identity.digest, role=identity.grant.role, studies=identity.grant.studies
-    )
+    principal = await bearer_of(request.api, identity)
     # Not a redirect: the browser came from another site, and would not send a strict cookie on.
     home = f"{request.cookie_path}{home_of(principal)}"
     response = await enter(request, principal, None, render(request, "signed_in.html", home=home))

@@ -27,14 +27,17 @@ PERIODS = (("an hour", 3_600), ("a day", 86_400), ("a week", 604_800), ("30 days
 
 async def create(request: PageRequest) -> Response:
     """Make a token, and show its secret this once."""
-    slugs = request.fields.get("studies", "").replace(",", " ").split()
+    # Written, or ticked in the list.
+    slugs = dict.fromkeys(request.fields.get("studies", "").replace(",", " ").split())
+    roles = request.fields.get("role", "").split()
     services = request.api.services
     try:
-        document = read(TokenIn, request.fields, studies=slugs or None)
+        given = {name: text for name, text in request.fields.items() if name != "role"}
+        document = read(TokenIn, given, roles=roles or None, studies=list(slugs) or None)
         await _refuse_unknown(request, document.studies or ())
         record, secret = await services.tokens.create(
             name=document.name,
-            role=document.role,
+            roles=document.all_roles,
             studies=None if document.studies is None else frozenset(document.studies),
             subject=None if document.subject is None else services.subject_key.digest(document.subject),
             expires_at=document.expires_at,
@@ -93,6 +96,7 @@ async def show(
     filters = forms.given(request.query_params, "search", "state", "sort")
     wanted = forms.wanted(request, STATES, SORTS)
     page = await services.tokens.listing(ROWS, forms.cursor(request, is_uuid), wanted)
+    studies = await services.studies.page(ROWS, None, request.principal)
     return render(
         request,
         "tokens.html",
@@ -106,7 +110,8 @@ async def show(
             for line in page.items
         ],
         periods=PERIODS,
-        studies=(await services.studies.page(ROWS, None, request.principal)).items,
+        studies=studies.items,
+        more_studies=studies.next_cursor is not None,
         next_cursor=page.next_cursor,
         refusal=refusal,
         made=made,
@@ -119,7 +124,7 @@ async def show(
 
 ROUTES = (
     PageRoute("/dashboard/tokens", show, roles=ADMIN),
-    PageRoute("/dashboard/tokens", create, roles=ADMIN, post=True),
+    PageRoute("/dashboard/tokens", create, roles=ADMIN, post=True, several=frozenset({"role", "studies"})),
     PageRoute("/dashboard/tokens/{token}/revoke", revoke, roles=ADMIN, post=True),
     PageRoute("/dashboard/tokens/{token}/rotate", rotate, roles=ADMIN, post=True),
     PageRoute("/dashboard/tokens/{token}/quota", limit, roles=ADMIN, post=True),

@@ -66,7 +66,7 @@ class Logins:
             Unauthenticated: the JWT ends now.
             Forbidden: a contributor's token.
         """
-        if principal.role not in PAGES_FOR:
+        if not principal.roles & PAGES_FOR:
             raise Forbidden("The dashboard is for admins and analysts.")
         secret, now, seconds = new_secret(), self._clock.now(), self.seconds
         if until is not None:

@@ -208,7 +208,7 @@ def _bearer(schedule: Schedule) -> TokenRecord:
     return TokenRecord(
         id=schedule.token_id,
         name=f"schedule {schedule.id}",
-        role=Role.ANALYSE,
+        roles=frozenset({Role.ANALYSE}),
         studies=frozenset({schedule.study}),
         subject=None,
         expires_at=None,

@@ -1,5 +1,6 @@
 """Making, finding, closing and ending studies."""
 
+import json
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -8,6 +9,7 @@ from app.core.errors import InvalidRequest, NotFound, StudyExists
 from app.core.principal import Principal
 from app.core.records import CohortLine, Wanted
 from app.core.study import Study, StudyDefinition, StudyLine, StudyState
+from app.core.texts import Texts
 from app.core.webhook import EventType
 from app.services.admin.ending import Ended, end
 from app.services.paging import Page, decode_cursor, page_of
@@ -25,25 +27,33 @@ class Studies:
         self._clock = clock
         self._known: dict[str, Study] = {}
 
-    async def create(self, definition: StudyDefinition, principal: Principal) -> tuple[Study, bool]:
+    async def create(
+        self,
+        definition: StudyDefinition,
+        principal: Principal,
+        texts: Mapping[str, Mapping[str, object]] | None = None,
+    ) -> tuple[Study, bool]:
         """Make a study.
 
         Returns:
             The study, and False where the very same one existed already.
 
         Raises:
-            StudyExists: the slug is taken by a study with another definition.
+            StudyExists: the slug is taken by a study with another definition, or that says something else.
+            InvalidRequest: a text names labels that the study does not have.
         """
+        _check_labels(definition, texts or {})
 
         async def body(connection: Connection) -> tuple[Study | None, bool]:
-            made = await store.insert_study(connection, definition, self._clock.now())
+            made = await store.insert_study(connection, definition, self._clock.now(), texts or {})
             if made is None:
                 return await store.read_study(connection, definition.slug), False
             await self._note(connection, principal, "study.create", definition.slug)
             return made, True
 
         study, created = await self._database.run_tx("study.create", body)
-        if study is None or study.definition != definition:
+        told = study is not None and (not texts or study.texts == Texts(json.dumps(texts)))
+        if study is None or study.definition != definition or not told:
             raise StudyExists("a study with this slug and another definition exists")
         return study, created
 
@@ -117,11 +127,7 @@ class Studies:
             InvalidRequest: a text names labels that the study does not have.
         """
         study = await self.read(slug)
-        named = {label for said in texts.values() if said for label in cast(Any, said["labels"])}
-        if not named <= study.definition.names:
-            raise InvalidRequest.field(
-                "texts", "labels must be names of the study's measures, choices, attributes or labels"
-            )
+        _check_labels(study.definition, texts)
         changes = {"title": title, "description": description, "languages": ", ".join(sorted(texts)) or None}
         detail = {name: text for name, text in changes.items() if text is not None} | {"reason": reason}
 
@@ -190,4 +196,13 @@ class Studies:
     ) -> None:
         await journal.record(
             connection, self._clock.now(), principal.token_id, action, slug, **(detail or {})
+        )
+
+
+def _check_labels(definition: StudyDefinition, texts: Mapping[str, Mapping[str, object] | None]) -> None:
+    """Refuse texts of names that a study does not have."""
+    named = {label for said in texts.values() if said for label in cast(Any, said["labels"])}
+    if not named <= definition.names:
+        raise InvalidRequest.field(
+            "texts", "labels must be names of the study's measures, choices, attributes or labels"
         )

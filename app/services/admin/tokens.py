@@ -2,7 +2,7 @@
 
 import hashlib
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 from app.core.clock import Clock
 from app.core.errors import Conflict, FieldError, InvalidRequest, NotFound, Unauthenticated, Unavailable
-from app.core.principal import Principal, Role
+from app.core.principal import Principal, Role, in_order
 from app.core.quota import Quota
 from app.core.records import Wanted
 from app.services.grouping import Grouper
@@ -58,7 +58,7 @@ def principal_of(record: TokenRecord, now: datetime) -> Principal:
     return Principal(
         token_id=record.id,
         name=record.name,
-        role=record.role,
+        roles=record.roles,
         studies=record.studies,
         subject=record.subject,
     )
@@ -84,7 +84,9 @@ class Tokens:
             raise Unauthenticated("the token is unknown or revoked")
         return principal_of(record, self._clock.now())
 
-    async def identify(self, identity: bytes, *, role: Role, studies: frozenset[str] | None) -> Principal:
+    async def identify(
+        self, identity: bytes, *, name: str | None, roles: frozenset[Role], studies: frozenset[str] | None
+    ) -> Principal:
         """Who an identity of the OIDC provider is here. It gets a row at its first use, without a secret.
 
         The row is what quotas, idempotency keys and the audit trail refer to, and revoking it locks the
@@ -92,26 +94,32 @@ class Tokens:
 
         Args:
             identity: SHA-256 of issuer and subject.
-            role, studies: What the provider's claims allow at this moment.
+            name: What to call it, for people; None: as it is called, or by the digest.
+            roles, studies: What the provider's claims allow at this moment.
 
         Raises:
             Unauthenticated: an admin revoked it.
         """
         record = await self._identities.submit(identity)
-        if record is None or (record.role, record.studies) != (role, studies):
-            record = await self._remember(identity, role, studies)
+        if record is None or (name or record.name, roles, studies) != (
+            record.name,
+            record.roles,
+            record.studies,
+        ):
+            record = await self._remember(identity, name, roles, studies)
         if record.revoked_at is not None:
             raise Unauthenticated("the identity was revoked")
-        return Principal(token_id=record.id, name=record.name, role=role, studies=studies, subject=None)
+        return Principal(token_id=record.id, name=record.name, roles=roles, studies=studies, subject=None)
 
-    async def _remember(self, identity: bytes, role: Role, studies: frozenset[str] | None) -> TokenRecord:
+    async def _remember(
+        self, identity: bytes, name: str | None, roles: frozenset[Role], studies: frozenset[str] | None
+    ) -> TokenRecord:
         """The row of an identity, as its claims are now."""
 
         async def body(connection: Connection) -> TokenRecord:
             now = self._clock.now()
-            name = f"identity {identity.hex()[:16]}"
             record, changed = await store.claim_identity(
-                connection, identity, name=name, role=role, studies=studies, at=now
+                connection, identity, name=name, roles=roles, studies=studies, at=now
             )
             if changed:
                 await journal.record(
@@ -120,7 +128,7 @@ class Tokens:
                     record.id,
                     "token.identity",
                     record.id,
-                    role=role.value,
+                    roles=in_order(roles),
                     studies=None if studies is None else sorted(studies),
                 )
             return record
@@ -150,7 +158,7 @@ class Tokens:
         self,
         *,
         name: str,
-        role: Role,
+        roles: Set[Role],
         studies: frozenset[str] | None = None,
         subject: bytes | None = None,
         expires_at: datetime | None = None,
@@ -160,20 +168,22 @@ class Tokens:
 
         Args:
             name: For people.
-            role: What it may do.
+            roles: What it may do: all that one of them may.
             studies: Slugs it is limited to; None for all.
-            subject: The one subject (HMAC digest) it acts for; only for role contribute.
+            subject: The one subject (HMAC digest) it acts for; only for role contribute alone.
             expires_at: From then on it is refused.
             actor: Who makes it, for the audit trail.
 
         Raises:
-            InvalidRequest: a subject with another role than contribute, studies with the role observe, or an
-                expiry in the past.
+            InvalidRequest: no role, a subject with another one than contribute, studies with the role
+                observe, or an expiry in the past.
         """
         now = self._clock.now()
-        if subject is not None and role is not Role.CONTRIBUTE:
+        if not roles:
+            raise InvalidRequest.field("role", "give one role, or several as roles")
+        if subject is not None and roles != {Role.CONTRIBUTE}:
             raise InvalidRequest.field("subject", "only a contribute token can be limited to a subject")
-        if studies is not None and role is Role.OBSERVE:
+        if studies is not None and Role.OBSERVE in roles:
             raise InvalidRequest.field("studies", "a token that watches the service sees no study")
         if expires_at is not None and expires_at <= now:
             raise InvalidRequest.field("expires_at", "must be in the future")
@@ -181,7 +191,7 @@ class Tokens:
         record = TokenRecord(
             id=uuid4(),
             name=name,
-            role=role,
+            roles=frozenset(roles),
             studies=studies,
             subject=subject,
             expires_at=expires_at,
@@ -192,7 +202,7 @@ class Tokens:
         async def body(connection: Connection) -> None:
             await store.insert_token(connection, record, hash_secret(secret))
             await journal.record(
-                connection, now, actor, "token.create", record.id, name=name, role=role.value
+                connection, now, actor, "token.create", record.id, name=name, roles=in_order(roles)
             )
 
         await self._database.run_tx("token.create", body)
@@ -272,7 +282,7 @@ class Tokens:
 
         async def body(connection: Connection) -> TokenRecord:
             record = await _locked(connection, token_id)
-            if record.role is not Role.ANALYSE:
+            if Role.ANALYSE not in record.roles:
                 raise InvalidRequest(
                     "only a token with the role analyse has a quota",
                     fields=[FieldError("token", "must have the role analyse")],

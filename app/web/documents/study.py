@@ -34,6 +34,7 @@ from app.web.documents.types import (
     Distinct,
     Epsilon,
     Label,
+    Language,
     MeasureName,
     Prose,
     Share,
@@ -54,6 +55,8 @@ DEFAULT_SHARE = MICRO // 10
 DEFAULT_TILT = MICRO // 10
 LEAST_SECRET_MIN = MICRO // 20
 """The least epsilon.min of a new add_remove_one study: answers about people who offer less are noise."""
+MAX_LANGUAGES = 50
+"""Languages that one change may have."""
 
 
 def shown(value: int, default: float, description: str | None = None) -> Any:
@@ -101,6 +104,18 @@ class EpsilonRangeIn(WireIn):
         return value
 
 
+class StudyTextIn(WireIn):
+    """A study in another language. What is not given is that of the study."""
+
+    title: Text | None = Field(None, description="The question.")
+    description: Prose | None = Field(None, description="More about it.")
+    labels: dict[Label, Text] = Field(
+        default_factory=dict,
+        max_length=1000,
+        description="What its measures, choices, attributes and their labels are called, by their names.",
+    )
+
+
 class StudyIn(WireIn):
     """A new study. What answers depend on is never changed afterwards."""
 
@@ -117,6 +132,12 @@ class StudyIn(WireIn):
     slug: Slug = Field(description="Address of the study: lower-case letters, digits, hyphens.")
     title: Text | None = Field(None, description="The question, for people. The slug if not given.")
     description: Prose = Field("", description="More about it, for people.")
+    texts: dict[Language, StudyTextIn] = Field(
+        default_factory=dict,
+        max_length=MAX_LANGUAGES,
+        description="What it says in other languages, by their codes.",
+        json_schema_extra={"examples": [{"de": {"title": "Wie weit ist es?", "labels": {"red": "rot"}}}]},
+    )
     series: Slug | None = Field(
         None, description="Series that it belongs to, as the weeks of a recurring survey do: a slug."
     )

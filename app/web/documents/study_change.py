@@ -5,27 +5,11 @@ from typing import Self
 from pydantic import ConfigDict, Field, model_validator
 
 from app.core.errors import FieldError, InvalidRequest
-from app.web.documents.study import StudyIn
-from app.web.documents.types import Label, Language, Prose, Text, WireIn
+from app.web.documents.study import MAX_LANGUAGES, StudyIn, StudyTextIn
+from app.web.documents.types import Language, Prose, Text, WireIn
 
 FIXED = "is fixed when the study is made, since answers depend on it; make another study"
 """Why a field of a study cannot be changed."""
-
-
-MAX_LANGUAGES = 50
-"""Languages that one change may have."""
-
-
-class StudyTextIn(WireIn):
-    """A study in another language. What is not given is that of the study."""
-
-    title: Text | None = Field(None, description="The question.")
-    description: Prose | None = Field(None, description="More about it.")
-    labels: dict[Label, Text] = Field(
-        default_factory=dict,
-        max_length=1000,
-        description="What its measures, choices, attributes and their labels are called, by their names.",
-    )
 
 
 class StudyEditIn(WireIn):

@@ -1,12 +1,13 @@
 """Tokens on the wire."""
 
 from datetime import UTC, date, datetime
-from typing import Annotated
+from typing import Annotated, Self
 from uuid import UUID
 
-from pydantic import AfterValidator, AwareDatetime, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, ConfigDict, Field, model_validator
 
-from app.core.principal import Role
+from app.core.errors import InvalidRequest
+from app.core.principal import Role, in_order
 from app.web.documents.types import (
     DigestOut,
     Distinct,
@@ -43,6 +44,10 @@ def _in_order(value: object) -> object:
     return sorted(value) if isinstance(value, frozenset) else value
 
 
+def _listed(value: object) -> object:
+    return in_order(value) if isinstance(value, frozenset) else value
+
+
 Moment = Annotated[AwareDatetime, BeforeValidator(_moment), AfterValidator(_in_utc)]
 """A date and time with its offset, in UTC from here on."""
 
@@ -53,24 +58,60 @@ class TokenIn(WireIn):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [{"name": "survey app", "role": "contribute", "studies": ["commute-minutes"]}],
-            "if": {"required": ["role"], "properties": {"role": {"enum": ["analyse", "admin", "observe"]}}},
-            "then": {"properties": {"subject": {"type": "null"}}},
+            "if": {"required": ["subject"], "properties": {"subject": {"type": "string"}}},
+            "then": {
+                "anyOf": [
+                    {"required": ["role"], "properties": {"role": {"const": "contribute"}}},
+                    {"required": ["roles"], "properties": {"roles": {"const": ["contribute"]}}},
+                ]
+            },
+            # Not as alternatives: generators of clients make a class of each.
             "not": {
-                "required": ["role", "studies"],
-                "properties": {"role": {"const": "observe"}, "studies": {"type": "array"}},
+                "anyOf": [
+                    {"properties": {"role": {"type": "null"}, "roles": {"type": "null"}}},
+                    {
+                        "required": ["role", "roles"],
+                        "properties": {"role": {"type": "string"}, "roles": {"type": "array"}},
+                    },
+                    {
+                        "required": ["role", "studies"],
+                        "properties": {"role": {"const": "observe"}, "studies": {"type": "array"}},
+                    },
+                    {
+                        "required": ["roles", "studies"],
+                        "properties": {
+                            "roles": {"type": "array", "contains": {"const": "observe"}},
+                            "studies": {"type": "array"},
+                        },
+                    },
+                ]
             },
         }
     )
 
     name: Text
-    role: Role
+    role: Role | None = Field(None, description="The only one that it has; or `roles`.")
+    roles: Annotated[list[Role], Distinct] | None = Field(
+        None, min_length=1, description="All that it has: it may do what one of them may."
+    )
     studies: Annotated[list[Slug], Distinct] | None = Field(
         None, min_length=1, max_length=1000, description="Slugs it is limited to; all if not given."
     )
     subject: SubjectId | None = Field(
-        None, description="The one person it acts for; only with the role contribute."
+        None, description="The one person it acts for; only with the role contribute alone."
     )
     expires_at: Moment | None = Field(None, description="From then on it is refused; never if not given.")
+
+    @model_validator(mode="after")
+    def _says_what_it_may(self) -> Self:
+        if (self.role is None) is (self.roles is None):
+            raise InvalidRequest.field("role", "give one role, or several as roles")
+        return self
+
+    @property
+    def all_roles(self) -> frozenset[Role]:
+        """What it may do."""
+        return frozenset(self.roles or filter(None, [self.role]))
 
 
 class QuotaIn(WireIn):
@@ -116,6 +157,9 @@ class TokenOut(WireOut):
     id: UUID
     name: str
     role: Role
+    roles: Annotated[list[Role], BeforeValidator(_listed)] = Field(
+        description="All that it has, of which `role` is the first: it may do what one of them may."
+    )
     studies: Annotated[list[str] | None, BeforeValidator(_in_order)] = Field(
         description="Slugs it is limited to; null: all."
     )

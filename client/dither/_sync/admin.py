@@ -72,6 +72,7 @@ class Admin(Base):
         dimension: int | None = None,
         local_mechanism: str | None = None,
         attributes: Mapping[str, Sequence[str]] | None = None,
+        texts: Mapping[str, Document] | None = None,
     ) -> Study:
         """Make a study. What answers depend on is fixed from then on. What is None is left to the service.
 
@@ -83,7 +84,7 @@ class Admin(Base):
             choices: In place of a range: the labels that people choose one of.
             measures: In place of a range: the numbers and choices that each person gives, by name, as
                 {"income": {"lower": 0, "upper": 9000}, "party": {"choices": ["red", "green"]}}.
-            title, description: The question, for people, and more about it.
+            title, description, texts: The question, for people, and more about it; in other languages.
             series: Slug of the series that it belongs to, as the weeks of a recurring survey do.
             relation: What is protected: a value, or also whether a person is there.
             trust: Accepted trust tags.
@@ -124,6 +125,7 @@ class Admin(Base):
             dimension=dimension,
             local_mechanism=local_mechanism,
             attributes=attributes,
+            texts=texts,
         )
         return self._run(self._calls.call(Study, "POST", "/v1/studies", document, repeatable=False))
 
@@ -278,7 +280,8 @@ class Admin(Base):
         self,
         name: str,
         *,
-        role: Role,
+        role: Role | None = None,
+        roles: Sequence[Role] | None = None,
         studies: Sequence[str] | None = None,
         subject: str | None = None,
         expires_at: datetime | None = None,
@@ -291,9 +294,9 @@ class Admin(Base):
 
         Args:
             name: What to call it, for people.
-            role: What it may do.
+            role, roles: What it may do: one role, or all that one of several may.
             studies: Slugs it is limited to; None: all.
-            subject: The one person it acts for; role contribute only.
+            subject: The one person it acts for; role contribute alone.
             expires_at: From then on it is refused, with a time zone. None: never.
 
         Examples:
@@ -301,12 +304,9 @@ class Admin(Base):
             >>> made.role, made.studies, made.token
             ('contribute', ('commute',), 'dither_1')
         """
+        until = moment_text("expires_at", expires_at)
         document = given(
-            name=name,
-            role=role,
-            studies=studies,
-            subject=subject,
-            expires_at=moment_text("expires_at", expires_at),
+            name=name, role=role, roles=roles, studies=studies, subject=subject, expires_at=until
         )
         return self._run(self._calls.call(NewToken, "POST", "/v1/admin/tokens", document, repeatable=False))
 

@@ -200,8 +200,9 @@ admin <- function(service) {
   }
 
   client$create_token <- function(name, role, studies = NULL, subject = NULL, expires_at = NULL) {
-    wish <- given(name = name, role = role, studies = as_list(studies), subject = subject,
-                  expires_at = moment(expires_at))
+    roles <- if (length(role) > 1) list(roles = as_list(role)) else list(role = role)
+    wish <- c(roles, given(name = name, studies = as_list(studies), subject = subject,
+                           expires_at = moment(expires_at)))
     service$one("POST", "/v1/admin/tokens", body = wish, repeatable = FALSE)
   }
   client$tokens <- function(page_size = 100) service$list("/v1/admin/tokens", page_size = page_size)
