@@ -42,9 +42,9 @@ from numpy.typing import NDArray
 from app.estimators import confidence
 
 _PERIOD = 24.0
-_NODES = (64, 128, 256, 768)
-_GONE = 50.0
-"""Where many parts, or a Normal one, make up a law, nothing is left of phi at an early node: e^-50."""
+_NODES = (64, 96, 128, 192, 256, 384, 512, 768)
+_GONE = 40.0
+"""Where many parts, or a Normal one, make up a law, nothing is left of phi at an early node: e^-40."""
 _MANY, _CLOSE = 4, 0.01
 _NEGLIGIBLE_SHARE = 1 / 256
 

@@ -51,9 +51,10 @@ from app.core.study import Currency
 from app.estimators import confidence
 from app.estimators.bin_shares import BinShares, columns, on_simplex, rising_band, shares_of
 from app.estimators.choice_reports import Reported
+from app.estimators.every_level import once
 from app.estimators.interface import Coverage
 from app.estimators.pivot import LinearPivot, PivotReader, mass_risk, ratio
-from app.estimators.quantiles import error_law
+from app.estimators.quantiles import ErrorLaw, error_law
 from app.estimators.weighing import Target, Weighing
 
 UNIT = Grid(Decimal(0), Decimal(1))
@@ -229,6 +230,11 @@ class SharesPlan:
 
     def _margin(self, inside: int, variance: float, level: float, step: float) -> float:
         """Half of an interval for `inside` bins, given the variance of what is not noise of the bins."""
+        return self._law(inside, variance).quantile(level) + step + self.weighing.bias
+
+    @once
+    def _law(self, inside: int, variance: float) -> ErrorLaw:
+        """Of noise of `inside` bins, and of a Normal part of this variance."""
         part = inside / self.bins
         laplaces: tuple[tuple[float, int], ...] = ()
         if self.weighing.is_gaussian:
@@ -239,8 +245,7 @@ class SharesPlan:
                 for scale in self.scales
                 for times, count in ((1 - part, inside), (part, self.bins - inside))
             )
-        law = error_law(normal_variance=variance, laplaces=laplaces)
-        return law.quantile(level) + step + self.weighing.bias
+        return error_law(normal_variance=variance, laplaces=laplaces)
 
     def _plane(self, counts: Sequence[int], reports: Sequence[Sequence[int]]) -> NDArray[np.float64]:
         """Noisy counts and reports as unbiased shares that sum to 1."""
