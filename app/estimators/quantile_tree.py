@@ -278,7 +278,8 @@ class TreePlan:
         if self.beside is not None:
             noise += self.searched_weight**2 * self.beside.noise
         spread = max(float(q * (1 - q)) for q in self.quantiles)
-        anywhere = max(_anywhere(float(q)) for q in self.quantiles)
+        # The mean square of how far from q a rank is that says nothing: any one.
+        anywhere = max((q**3 + (1 - q) ** 3) / 3 for q in map(float, self.quantiles))
         return min(
             1.0,
             math.sqrt(1 / (1 / max(noise, 1e-300) + 1 / anywhere) + spread * squares + self.weighing.bias**2),
@@ -581,11 +582,6 @@ def _interval(grid: Grid, ends: tuple[int, int], place: float, coverage: Coverag
     return Interval(
         level=confidence.level(), lower=_value(grid, low), upper=_value(grid, high), coverage=coverage
     )
-
-
-def _anywhere(q: float) -> float:
-    """The mean square of how far from q a rank is that says nothing: any one."""
-    return (q**3 + (1 - q) ** 3) / 3
 
 
 def _mass(weighing: Weighing, beside: Beside | None) -> int:
