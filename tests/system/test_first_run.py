@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from app.core.numbers import headline
 from tests.conftest import LiveServer
 from tests.support.browser import chromium
 from tests.support.live import LiveService
@@ -116,10 +117,10 @@ def test_from_an_empty_service_to_the_first_answer(service: LiveService, open_as
         document = reader.get(f"/v1/releases/{released}").json()
     assert shows(found[0], document["estimate"])
     shown = analyst.locator("dl.facts dd").first.inner_text()
-    lower, upper = re.findall(r"-?\d+(?:\.\d+)?", shown)[:2]
-    assert shows(lower, document["interval"]["lower"])
-    assert shows(upper, document["interval"]["upper"])
-    assert float(lower) <= float(found[0]) <= float(upper)
+    interval = document["interval"]
+    wanted = headline(document["estimate"], interval["lower"], interval["upper"])
+    assert shown.startswith(f"{wanted.lower} to {wanted.upper}")
+    assert float(wanted.lower) <= float(found[0]) <= float(wanted.upper)
 
     analyst.get_by_role("link", name="How long is your way to work?").click()
     analyst.get_by_role("heading", name="All answers").click()
