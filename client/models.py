@@ -115,6 +115,7 @@ ANSWERS: Mapping[str, Model] = {
     "LineNumber": _model("WithIntervalOut"),
     "LinePoint": _model("PointOfLineOut"),
     "Line": _model("LineOut"),
+    "Prediction": _model("PredictionOut"),
     "FoundRange": _model("FoundRangeOut"),
     "SearchesPart": _model("SearchesOut"),
     "Bin": _model("ShareOfBinOut"),

@@ -47,7 +47,7 @@ def show_release(found: Release) -> None:
         _parts(found, lambda of: of.bins, _bin),
         _parts(found, lambda of: of.choices, _choice),
         _parts(found, lambda of: of.cells, _cell),
-        _line(found),
+        _parts(found, partial(_line, found), lambda row: row),
         _parts(found, _described, lambda row: row),
         _parts(found, lambda of: of.coordinates, partial(_coordinate, found.statistic)),
     )
@@ -107,18 +107,21 @@ def _parts(
     return [{"label": label, **shown(one)} for label, answer in answers for one in of(answer) or ()]
 
 
-def _line(found: Release) -> list[dict[str, object]]:
+def _line(found: Release, of: Release | LabelAnswer) -> list[dict[str, object]]:
     """Slope, intercept and R squared of a line, a row each, and where it is; none of another answer."""
-    if found.slope is None or found.intercept is None or found.r_squared_interval is None:
+    if of.slope is None or of.intercept is None or of.r_squared_interval is None:
         return []
     rows: list[tuple[str, float | None, Interval | LinePoint, Interval | None]] = [
         (name, one.estimate, one.interval, one.population_interval)
-        for name, one in (("slope", found.slope), ("intercept", found.intercept))
+        for name, one in (("slope", of.slope), ("intercept", of.intercept))
     ]
-    rows.append(("R squared", found.r_squared, found.r_squared_interval, None))
-    rows += [
-        (f"{found.of} at {found.on} {one.at:.6g}", one.estimate, one, None) for one in (found.band or ())[::5]
+    rows.append(("R squared", of.r_squared, of.r_squared_interval, None))
+    places: list[tuple[float, float, Interval | LinePoint]] = [
+        (one.at, one.estimate, one) for one in (of.band or ())[::5]
     ]
+    if of.prediction is not None:
+        places = [(of.prediction.at, of.prediction.estimate, of.prediction.interval)]
+    rows += [(f"{found.of} at {found.on} {at:.6g}", estimate, ends, None) for at, estimate, ends in places]
     return [
         _numbered(
             "number", name, headline(estimate or 0.0, these.lower, these.upper).estimate, these, population

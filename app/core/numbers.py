@@ -72,6 +72,15 @@ class Headline(NamedTuple):
         return self.estimate if self.estimate.startswith(_AT_MOST) else "{} ({} to {})".format(*self)
 
 
+def percent(level: float) -> str:
+    """A level of intervals, as pages and sentences say it.
+
+    >>> percent(0.95), percent(0.8)
+    ('95 %', '80 %')
+    """
+    return f"{100 * level:g} %"
+
+
 def margin(half: float) -> str:
     """Half the width of an interval with two digits, rounded up.
 

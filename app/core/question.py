@@ -218,6 +218,13 @@ FIELDS: Mapping[str, Field] = {
         own=True,
     ),
     "on": Field(help="Regression: the measure that explains, a number.", metavar="NAME", own=True),
+    "at": Field(
+        kind=Kind.NUMBER,
+        help="Regression: a number of the measure that explains, in its range; `prediction` says where the "
+        "line is there. It costs nothing more, and is no part of the question.",
+        metavar="NUMBER",
+        own=True,
+    ),
     "range_part": Field(
         kind=Kind.NUMBER,
         help="Mean with range=found: the part of the price that finds the range, above 0 and below 1, at "
@@ -389,9 +396,9 @@ STATISTICS: Mapping[str, Statistic] = {
     "regression": Statistic(
         summary="Show the line of one number on another one: free after their correlation, and the other "
         "way round.",
-        fields=("of", "on", *_OF_PAIR),
+        fields=("of", "on", "at", *_OF_PAIR),
         needs=("of", "on"),
-        example="household income age",
+        example="household income age --at 40",
         unit="without a unit",
         error=_OF_SPREAD,
     ),

@@ -7,7 +7,7 @@ from functools import partial
 from markupsafe import Markup
 
 from app.core.attributes import label_of, listed
-from app.core.numbers import headline
+from app.core.numbers import headline, percent
 from app.dashboard.canvas import FULL, HALF, Axis, Size, bar, draw_both, ends, estimate, reach
 from app.dashboard.scales import Linear, Named, Scale
 from app.web.documents.release import IntervalOut, ReleaseOut
@@ -66,7 +66,7 @@ def labels(release: ReleaseOut | OfOneNumber) -> Markup:
     ]
     line = None if release.statistic in ("sum", "count") else release.estimate
     return _side_by_side(
-        f"The {release.statistic} for each label, with 95 % intervals for these people",
+        f"The {release.statistic} for each label, with {{}} intervals for these people",
         points,
         line,
         x=listed(release.by or ""),
@@ -87,7 +87,7 @@ def together(read: ReleaseOut, release: ReleaseOut) -> Markup:
         for name in names
         for whom, interval in (("these people", read.interval), ("population", read.population_interval))
     ]
-    return _side_by_side(f"{title}, with 95 % intervals", points, line, x="for whom", y=read.statistic)
+    return _side_by_side(f"{title}, with {{}} intervals", points, line, x="for whom", y=read.statistic)
 
 
 def mean(release: ReleaseOut, lower: float, upper: float) -> Markup:
@@ -99,7 +99,7 @@ def mean(release: ReleaseOut, lower: float, upper: float) -> Markup:
             ("population", release.population_interval),
         )
     ]
-    title = "The mean with its 95 % intervals, in the range of the study"
+    title = "The mean with its {} intervals, in the range of the study"
     return _side_by_side(title, points, None, x="for whom", y="mean", size=FULL, shown=(lower, upper))
 
 
@@ -109,7 +109,7 @@ def coordinates(found: Sequence[CoordinateOut], *, y: str) -> Markup:
         _Point(name=str(one.coordinate), value=one.estimate, interval=one.interval, together=one.simultaneous)
         for one in found
     ]
-    title = f"The {y} of each coordinate, with 95 % intervals for these people"
+    title = f"The {y} of each coordinate, with {{}} intervals for these people"
     return _side_by_side(title, points, None, x="coordinate", y=y, size=FULL)
 
 
@@ -152,7 +152,7 @@ def described(release: DescriptionOut) -> Markup:
         return drawn
 
     return draw_both(
-        "Quartiles and mean, with 95 % intervals one by one",
+        f"Quartiles and mean, with {percent(release.quartiles[0].interval.level)} intervals one by one",
         Axis(listed(release.by or ""), partial(Named, [name for name, _ in named])),
         Axis("value", partial(Linear, *shown)),
         marks,
@@ -177,6 +177,7 @@ def _side_by_side(
     size: Size = HALF,
     shown: tuple[float, float] | None = None,
 ) -> Markup:
+    """Estimates beside each other; the title has {} where it says the level of their intervals."""
     if not points:
         return Markup("")
     shown = shown or _around(
@@ -200,7 +201,7 @@ def _side_by_side(
         return drawn
 
     return draw_both(
-        title,
+        title.format(percent(points[0].interval.level)),
         Axis(x, partial(Named, [one.name for one in points])),
         Axis(y, partial(Linear, *shown)),
         marks,
@@ -210,4 +211,4 @@ def _side_by_side(
 
 def _said(one: _Point, statistic: str = "") -> str:
     said = headline(one.value, one.interval.lower, one.interval.upper, statistic)
-    return "{}: {}, 95 %: {} to {}".format(one.name, *said)
+    return "{}: {}, {level}: {} to {}".format(one.name, *said, level=percent(one.interval.level))

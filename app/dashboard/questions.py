@@ -18,13 +18,17 @@ from app.services.shapes.questions import (
     SHARES,
     TABLE,
 )
-from app.services.statistics.questions import MEAN, ON, PAIR, SD, STATISTICS, SUM, VARIANCE
+from app.services.statistics.questions import AT, MEAN, ON, PAIR, SD, STATISTICS, SUM, VARIANCE
 from app.services.statistics.reading import DIFFERENCE, READ
 from app.web import question_params
 from app.web.documents.release import ReleaseOut
+from app.web.documents.shape import CorrelationReleaseOut, Published
 
 READINGS = ("statistic", "between", "standardize", "simultaneous")
 """What is read off an answer that is there: for nothing."""
+
+PREDICTION = (ON, AT)
+"""What is read off a correlation: where the line on one of its numbers is at a number of that."""
 
 _PARAMETERS: Mapping[str, Mapping[str, Any]] = {
     one["name"]: one for one in question_params.query_parameters(plan=True)
@@ -111,6 +115,7 @@ _ONLY: Mapping[str, Callable[[StudyDefinition], bool]] = {
     "of": _never,
     "level": _never,
     ON: _never,
+    AT: _never,
 }
 """Where a field has no meaning for some studies: for which it has one."""
 
@@ -196,8 +201,13 @@ def _measure_for(study: StudyDefinition, statistic: str) -> str:
     return next(iter(fitting), next(iter(study.measures.named)))
 
 
-def readings_of(study: Study, release: ReleaseOut) -> Sequence[FormField]:
+def readings_of(study: Study, release: Published) -> Sequence[FormField]:
     """The fields that say what is read off an answer that is there; none where that is it alone."""
+    if isinstance(release, CorrelationReleaseOut):
+        on, at = (_field(_PARAMETERS[name], study.definition) for name in PREDICTION)
+        return [replace(on, options=[(one, one) for one in release.measures]), replace(at, decimal=True)]
+    if not isinstance(release, ReleaseOut):
+        return ()
     read = [MEAN] if release.variance is None else [MEAN, VARIANCE, SD]
     read += [SUM, DIFFERENCE] if release.groups else [SUM]
     options = [(one, one) for one in statistics(study.definition) if one in read]

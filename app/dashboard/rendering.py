@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse
 
 from app.core.attributes import label_of, listed
 from app.core.errors import ServiceError, Unavailable
-from app.core.numbers import headline, margin
+from app.core.numbers import headline, margin, percent
 from app.core.principal import Role, in_order
 from app.core.texts import StudyText
 from app.dashboard.languages import ENGLISH, Language, catalogs, choose
@@ -273,6 +273,8 @@ TEMPLATES.filters |= {
         value, interval.lower, interval.upper, statistic
     ),
     "label_of": label_of,
+    "percent": percent,
+    "level": lambda interval: percent(interval.level),
     "each": listed,
     "margin": margin,
     "because": because,

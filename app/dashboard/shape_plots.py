@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from app.core.numbers import headline
+from app.core.numbers import headline, percent
 from app.dashboard import label_plots
 from app.dashboard.canvas import FULL, TICK_WIDTH, Axis, bar, draw_both, points, reach
 from app.dashboard.scales import Linear, Named, Scale, nice_ceiling
@@ -28,8 +28,8 @@ def drawn(release: Published | None) -> dict[str, Any]:
     names = ("rows_plot", "distribution_plot", "described_plot")
     plots: dict[str, Any] = dict.fromkeys(names) | {"of_labels": (), "line_plots": ()}
     if isinstance(release, CorrelationReleaseOut):
-        pairs = (release.measures, release.measures[::-1])
-        plots["line_plots"] = [line(one, *pair) for one, pair in zip(release.lines, pairs, strict=True)]
+        plots["line_plots"] = _lines(release.lines, release.measures)
+        plots["of_labels"] = [(one, _lines(one.lines, release.measures)) for one in release.groups or ()]
     if isinstance(release, DescriptionOut):
         plots["described_plot"] = label_plots.described(release)
     if isinstance(release, HistogramReleaseOut) and release.cumulative is not None:
@@ -38,6 +38,11 @@ def drawn(release: Published | None) -> dict[str, Any]:
         plots["rows_plot"] = _rows(release, release)
         plots["of_labels"] = [(one, _rows(release, one)) for one in release.groups or ()]
     return plots
+
+
+def _lines(found: Sequence[LineOut] | None, measures: Sequence[str]) -> list[Markup]:
+    """Both lines of a correlation; none where no person takes part."""
+    return [line(one, *pair) for one, pair in zip(found or (), (measures, measures[::-1]), strict=False)]
 
 
 def _rows(release: PublishedOut[Any], answer: PublishedOut[Any] | LabelOut) -> Markup:
@@ -55,7 +60,7 @@ def shares(bins: Sequence[ShareOfBinOut]) -> Markup:
     """A bar a bin, its height the share of the people in it, with its interval."""
     ends = [(one.lower, one.upper) for one in bins]
     return _bars(
-        "Share of the people by bin, with 95 % intervals, one by one and thin for all together",
+        "bin",
         list(zip(bins, ends, strict=True)),
         Axis("value", partial(Linear, bins[0].lower, bins[-1].upper)),
     )
@@ -65,14 +70,14 @@ def choices(found: Sequence[ShareOfChoiceOut]) -> Markup:
     """A bar a choice, its height the share of the people who made it, with its interval."""
     names = [one.choice for one in found]
     return _bars(
-        "Share of the people by choice, with 95 % intervals, one by one and thin for all together",
+        "choice",
         [(one, (place + 0.1, place + 0.9)) for place, one in enumerate(found)],
         Axis("choice", partial(Named, names)),
     )
 
 
 def _bars(
-    title: str,
+    by: str,
     bars: Sequence[tuple[ShareOfBinOut | ShareOfChoiceOut, tuple[float, float]]],
     x: Axis,
 ) -> Markup:
@@ -88,6 +93,8 @@ def _bars(
                 drawn.append(reach(kind, (left + right) / 2, up(ends.lower), up(ends.upper)))
         return drawn
 
+    level = percent(bars[0][0].interval.level)
+    title = f"Share of the people by {by}, with {level} intervals, one by one and thin for all together"
     return draw_both(title, x, Axis("share", partial(Linear, 0, top)), marks, FULL)
 
 
@@ -143,7 +150,7 @@ def line(found: LineOut, of: str, on: str) -> Markup:
         ]
 
     return draw_both(
-        f"The line of {of} on {on}, with a 95 % band for these people",
+        f"The line of {of} on {on}, with a {percent(found.slope.interval.level)} band for these people",
         Axis(on, partial(Linear, band[0].at, band[-1].at)),
         Axis(of, partial(Linear, low, high)),
         marks,
@@ -173,7 +180,7 @@ def distribution(bins: Sequence[ShareOfBinOut]) -> Markup:
         ]
 
     return draw_both(
-        "Share of the people below a value, with a 95 % band for these people",
+        f"Share of the people below a value, with a {percent(bins[0].interval.level)} band for these people",
         Axis("value", partial(Linear, bins[0].lower, bins[-1].upper)),
         Axis("share below", partial(Linear, 0, 1)),
         marks,
@@ -189,4 +196,5 @@ def _said(one: ShareOfBinOut | ShareOfCellOut | ShareOfChoiceOut) -> str:
             name = ", ".join(one.where.values())
         case _:
             name = f"{one.lower:.6g} to {one.upper:.6g}"
-    return "{}: {}, 95 %: {} to {}".format(name, *headline(one.share, one.interval.lower, one.interval.upper))
+    said = headline(one.share, one.interval.lower, one.interval.upper)
+    return "{}: {}, {level}: {} to {}".format(name, *said, level=percent(one.interval.level))

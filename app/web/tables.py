@@ -134,6 +134,8 @@ def _named(value: Mapping[str, Any]) -> tuple[str, ...]:
         named.append(f"coordinate {value['coordinate']}")
     if "q" in value:
         named.append(f"quantile {value['q']}")
+    if "at" in value:
+        named.append(f"at {value['at']}")
     if "share" in value and "lower" in value:
         named.append(f"{value['lower']} to {value['upper']}")
     return tuple(named)

@@ -140,6 +140,21 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """Where a line is at a number that was asked for.
+
+    Attributes:
+        at: Of the measure that explains.
+        estimate: Of the measure that is explained.
+        interval: For the dataset's line there, not for single people.
+    """
+
+    at: float
+    estimate: float
+    interval: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRange:
     """The range that was found, and how many lie outside; values there count as its nearer end.
 
@@ -270,6 +285,7 @@ class LabelAnswer:
     slope: LineNumber | None = None
     intercept: LineNumber | None = None
     band: tuple[LinePoint, ...] | None = None
+    prediction: Prediction | None = None
     cells: tuple[CellShare, ...] | None = None
     p_value: float | None = None
 
@@ -355,6 +371,7 @@ class Release(Plotted):
         intercept: Where the number that explains is 0.
         band: Over the range of the number that explains, ascending.
         on: The measure that explains.
+        prediction: Where the line is at the number that was asked for with `at`; None without.
         cells: Of a table, for each choice of the first one all of the other.
         p_value: How likely a table as far from independence is if both choices are independent in the
             population, by a chi-square test that knows the noise.
@@ -427,6 +444,7 @@ class Release(Plotted):
     intercept: LineNumber | None = None
     band: tuple[LinePoint, ...] | None = None
     on: str | None = None
+    prediction: Prediction | None = None
     cells: tuple[CellShare, ...] | None = None
     p_value: float | None = None
     raw: Mapping[str, object] = field(repr=False, compare=False)

@@ -83,6 +83,51 @@ async def test_every_label_has_its_own_for_the_price_of_one(service: Service):
     assert (await service.api.services.ledger.audit()).clean
 
 
+@pytest.mark.parametrize("terms", [{}, ONE | GAUSSIAN], ids=str)
+async def test_where_a_line_is_at_a_number_is_free_and_no_part_of_the_question(
+    service: Service, terms: dict[str, Any]
+):
+    study = await regions(service, **terms)
+    asked = LINE | {"by": "region"}
+    whole = await get(service, study, "statistics/regression", **asked)
+    paid = await spent(service, study, "p7")
+    for at in (18, "30.5", 58, 98):
+        found = await get(service, study, "statistics/regression", **asked, at=at)
+        assert {**found, "groups": 0} == {**whole, "groups": 0, "prediction": found["prediction"]}
+        north, south, east = found["groups"]
+        # Where it is secret who is there, a label without people has an answer, too.
+        assert (east["prediction"] is None) is ("relation" not in terms)
+        for answer in (found, north, south):
+            one = answer["prediction"]
+            assert one["at"] == float(at)
+            assert one["interval"]["lower"] <= one["estimate"] <= one["interval"]["upper"]
+            before = [point for point in answer["band"] if point["at"] <= one["at"]][-1]
+            if before["at"] == one["at"]:
+                ends = [before[name] for name in ("estimate", "lower", "upper")]
+                assert [one["estimate"], one["interval"]["lower"], one["interval"]["upper"]] == pytest.approx(
+                    ends
+                )
+    assert (plan := await get(service, study, "plan", statistic="regression", **asked, at=98))["stands"][
+        "interval"
+    ] == found["prediction"]["interval"]
+    assert plan["in_words"].startswith("now ")
+    assert await spent(service, study, "p7") == paid
+    widths = []
+    for level in ("0.8", "0.95", "0.99"):
+        one = (await get(service, study, "statistics/regression", **asked, at=40, level=level))["prediction"]
+        assert one["interval"]["level"] == float(level)
+        widths.append(one["interval"]["upper"] - one["interval"]["lower"])
+    assert widths == sorted(widths)
+    response = await service.call(
+        "GET",
+        f"/v1/studies/{study}/statistics/regression",
+        "analyse",
+        params=asked | {"at": 40},
+        headers={"Accept": "text/csv"},
+    )
+    assert [row.split(",")[2] for row in response.text.splitlines()].count("prediction; at 40.0") == 1
+
+
 async def test_what_has_no_line_is_refused_by_field(service: Service):
     study = await household(service)
     for wrong, field in (
@@ -94,6 +139,10 @@ async def test_what_has_no_line_is_refused_by_field(service: Service):
         (LINE | PAIR, "measures"),
         (LINE | {"measure": "income"}, "measure"),
         (LINE | {"bins": 4}, "bins"),
+        (LINE | {"at": "17.9"}, "at"),
+        (LINE | {"at": "98.01"}, "at"),
+        (LINE | {"at": "old"}, "at"),
+        (LINE | {"at": "1e99"}, "at"),
         (LINE | {"between": "region:a,b"}, "between"),
     ):
         path = f"/v1/studies/{study}/statistics/regression"
@@ -101,6 +150,10 @@ async def test_what_has_no_line_is_refused_by_field(service: Service):
         assert_problem(answer, "invalid_request", 422, field)
     answer = await service.call("GET", f"/v1/studies/{study}/statistics/correlation", "analyse", params=LINE)
     assert_problem(answer, "invalid_request", 422)
+    answer = await service.call(
+        "GET", f"/v1/studies/{study}/statistics/correlation", "analyse", params=PAIR | {"at": "40"}
+    )
+    assert_problem(answer, "invalid_request", 422, "at")
     one = await service.study()
     for statistic, asked in (("correlation", PAIR), ("regression", LINE)):
         answer = await service.call(

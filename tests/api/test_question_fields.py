@@ -38,6 +38,7 @@ SAID = {
     "range": "found",
     "measures": "income,age",
     "on": "age",
+    "at": "40",
     "range_part": "0.2",
     "level": "0.9",
 }

@@ -96,9 +96,14 @@ def test_a_study_of_measures_is_made_loaded_and_asked(ask: Asker, tmp_path):
     shown = ask("analyse", *together).output
     assert both["id"] in shown
     assert "predicted error, in the product of both units" in shown
-    line = ask("analyse", "regression", "household", "income", "age", "--share", "0.12").output
-    assert [row.split("\t")[0] for row in line.splitlines()[1:4]] == ["slope", "intercept", "R squared"]
-    closely = ask("analyse", "correlation", "household", "income", "age", "--share", "0.12", "--json").output
+    of_town = ("household", "income", "age", "--share", "0.12", "--by", "town")
+    line = ask("analyse", "regression", *of_town, "--at", "40").output
+    assert [row.split("\t")[:2] for row in line.splitlines()[1:13]] == [
+        [label, name]
+        for label in ("all", "here", "there")
+        for name in ("slope", "intercept", "R squared", "income at age 40")
+    ]
+    closely = ask("analyse", "correlation", *of_town, "--json").output
     assert json.loads(closely)["id"] in line
     by_town = ask("analyse", *together, "--by", "town").output
     assert [line.split("\t")[:2] for line in by_town.splitlines()[1:3]] == [["here", "200"], ["there", "200"]]

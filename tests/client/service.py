@@ -629,5 +629,7 @@ def _of_lines(statistic: str, interval: dict[str, Any]) -> dict[str, Any]:
     line = {"slope": number(2.0), "intercept": number(10.0), "band": band}
     shown = {"r_squared": 0.25, "r_squared_interval": interval | {"lower": 0.0, "upper": 1.0}}
     if statistic == "regression":
-        return shown | line | {"of": "income", "on": "age", "estimate": None, "interval": None}
+        there = {"at": 9.0, "estimate": 28.0, "interval": interval | {"lower": 18.0, "upper": 38.0}}
+        about = {"of": "income", "on": "age", "estimate": None, "interval": None, "prediction": there}
+        return shown | line | about
     return shown | number(0.5) | {"measures": ["income", "age"], "lines": [line, line]}

@@ -575,8 +575,9 @@ def test_a_correlation_and_a_line_are_read(client: Any, service: FakeService) ->
     found = client.correlation("commute", "income", "age")
     assert service.log[-1].url.query == b"measures=income%2Cage"
     assert (found.estimate, found.r_squared, found.lines[1].slope.estimate) == (0.5, 0.25, 2.0)
-    line = client.regression("commute", of="income", on="age", by="region")
-    assert service.log[-1].url.query == b"of=income&on=age&by=region"
+    line = client.regression("commute", of="income", on="age", by="region", at=9)
+    assert service.log[-1].url.query == b"of=income&on=age&by=region&at=9"
+    assert (line.prediction.at, line.prediction.estimate, line.prediction.interval.upper) == (9, 28, 38)
     assert (line.of, line.on, line.slope.interval.upper, line.intercept.estimate) == ("income", "age", 3, 10)
     assert [(one.at, one.lower, one.upper) for one in line.band] == [(0, 0, 20), (9, 18, 38)]
 

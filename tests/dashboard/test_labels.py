@@ -7,6 +7,7 @@ import pytest
 
 from app.web.question_params import query_parameters
 from tests.api.service import Service
+from tests.api.test_covariance import regions
 from tests.dashboard.browser import Browser, text_of, within
 
 REGIONS = {"north": 20, "south": 80, "east": 60}
@@ -65,7 +66,7 @@ async def test_the_form_has_every_parameter_of_a_plan_and_labels_for_all(
         for described in re.findall(r'aria-describedby="([^"]+)"', form):
             assert all(f'id="{one}"' in form for one in described.split())
     # A difference is of means, lines are on the page of a correlation, and a level is read off an answer.
-    assert seen == {one["name"] for one in query_parameters(plan=True)} - {"of", "on", "level"}
+    assert seen == {one["name"] for one in query_parameters(plan=True)} - {"of", "on", "at", "level"}
 
 
 async def test_a_refusal_stands_at_its_field(browser: Browser, survey: str):
@@ -274,6 +275,36 @@ async def test_a_covariance_is_asked_for_where_two_numbers_have_one(browser: Bro
         assert 'value="covariance"' not in page.text
         assert 'value="correlation"' not in page.text
         assert 'id="measures"' not in page.text
+
+
+async def test_lines_of_each_label_and_where_they_are_are_on_the_page_of_a_correlation(
+    browser: Browser, service: Service
+):
+    study = await regions(service)
+    await browser.log_in("analyse")
+    fields = {"statistic": "correlation", "measures": "income,age", "by": "region", "share": "0.5"}
+    path = await ask(browser, study, fields)
+    page = await browser.get(path)
+    assert "The lines of each region" in page.text
+    assert 'aria-label="The line of income on age, with a 95 % band for these people' in page.text
+    assert "The line of income on age: north" in text_of(page.text)
+    assert "No person with region east takes part." in text_of(page.text)
+    page = await browser.get(f"{path}?on=age&at=50&level=0.8")
+    release, question = path.rpartition("/")[2], {"of": "income", "on": "age", "by": "region", "share": "0.5"}
+    line = await service.call(
+        "GET",
+        f"/v1/studies/{study}/statistics/regression",
+        "analyse",
+        params={**question, "at": "50", "level": "0.8"},
+    )
+    assert line.json()["id"] == release
+    shown = within(line.json()["prediction"])
+    assert f"{shown.estimate} ({shown.lower} to {shown.upper})" in text_of(page.text)
+    assert "The line of income at age 50; in parentheses its 80 % interval" in text_of(page.text)
+    for wrong, reason in (("on=party&at=50", "must be one of"), ("on=age&at=200", "must lie in the range")):
+        page = await browser.get(f"{path}?{wrong}")
+        assert page.status_code == 422
+        assert reason in page.text
 
 
 async def test_cells_of_two_attributes_are_asked_for_and_shown(browser: Browser, service: Service):

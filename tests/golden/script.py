@@ -445,7 +445,7 @@ async def _measures(record: Recorder) -> None:
             "measures", "GET", f"{path}/plan", "analyse", params={**asked, "statistic": "covariance"}
         )
         await record("measures", "GET", f"{path}/statistics/covariance", "analyse", params=asked)
-        line = {"of": "income", "on": "age", "share": 0.4}
+        line = {"of": "income", "on": "age", "share": 0.4, "at": 40}
         await record("measures", "GET", f"{path}/statistics/regression", "analyse", params=line)
         if relation == "replace_one":
             together = {"measures": "income,age", "share": 0.4}

@@ -13,19 +13,22 @@ from app.core.release import StoredRelease
 from app.core.study import Study
 from app.dashboard import forms, label_plots, shape_plots, steps
 from app.dashboard.compared import Narrower, narrower
-from app.dashboard.questions import READINGS, readings_of
+from app.dashboard.questions import PREDICTION, READINGS, readings_of
 from app.dashboard.rendering import render, status_of
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import BOTH, PageRoute
+from app.estimators.confidence import LEVEL, LEVELS
 from app.estimators.interface import NotApplicable
-from app.services.statistics.questions import MEAN
+from app.services.shapes.shown import shown_off
+from app.services.statistics.questions import MEAN, ON, REGRESSION
 from app.services.statistics.reading import READ, Reading
-from app.services.statistics.readings import read_off
 from app.services.work import run
 from app.web import question_params
 from app.web.documents.release import ChargeOut, ReleaseOut
 from app.web.documents.shape import (
+    CorrelationReleaseOut,
     Published,
+    RegressionReleaseOut,
     published,
 )
 from app.web.documents.study_out import StudyOut
@@ -50,13 +53,18 @@ def address_of(release: UUID, fields: Mapping[str, str]) -> str:
 
 
 async def show(request: PageRequest) -> Response:
-    """One release; admins also see what it cost each cohort."""
+    """One release, its intervals at a level; admins also see what it cost each cohort."""
     services = request.api.services
-    first = _first(request)
-    release = await services.releases.part(
-        uuid_of(request.path_params["release"], "release"), first=first, labels=LABELS
-    )
+    first, level = _first(request), float(forms.chosen(request, "level", map(str, LEVELS)) or LEVEL)
+    which = uuid_of(request.path_params["release"], "release")
+    refusal: ServiceError | None = None
+    release = await services.releases.part(which, first=first, labels=LABELS)
     request.refuse_other_studies(release.study)
+    try:
+        if level != LEVEL:
+            release = await services.releases.part(which, first=first, labels=LABELS, level=level)
+    except NotApplicable as error:
+        level, refusal = LEVEL, error
     charges: Sequence[CohortCharge] = ()
     if request.is_admin:
         (charges,) = await services.releases.charges([release], most=CHARGES + 1)
@@ -64,13 +72,16 @@ async def show(request: PageRequest) -> Response:
     shown = await run(published, release.body)
     sharpened = await steps.steps_of(request, shown)
     better = await _better(request, study, shown)
-    fields = forms.given(request.query_params, *READINGS)
-    read, refusal = None, None
-    if isinstance(shown, ReleaseOut):
-        try:
-            read = await run(_read, release, shown, study, fields) if fields else None
-        except ServiceError as error:
-            refusal = error
+    names = PREDICTION if isinstance(shown, CorrelationReleaseOut) else READINGS
+    fields = forms.given(request.query_params, *names)
+    read, line = None, None
+    try:
+        if isinstance(shown, ReleaseOut) and fields:
+            read = await run(_read, release, shown, study, fields | {"level": str(level)})
+        elif isinstance(shown, CorrelationReleaseOut) and fields:
+            line = await run(_line, release, shown, study, fields | {"level": str(level)})
+    except ServiceError as error:
+        refusal = error
     by, groups = getattr(shown, "by", None), getattr(shown, "groups", None)
 
     def drawn() -> dict[str, Any]:
@@ -83,9 +94,13 @@ async def show(request: PageRequest) -> Response:
         status=status_of(refusal),
         release=shown,
         read=read,
+        line=line,
         refusal=refusal,
         fields=fields,
-        readings=readings_of(study, shown) if isinstance(shown, ReleaseOut) else (),
+        level=level,
+        levels=LEVELS,
+        asked=fields if level == LEVEL else {**fields, "level": str(level)},
+        readings=readings_of(study, shown),
         drawn=drawn,
         steps=sharpened,
         better=better,
@@ -130,7 +145,24 @@ def _read(release: StoredRelease, shown: ReleaseOut, study: Study, fields: Mappi
         raise InvalidRequest.field("statistic", f"must be one of {', '.join(READ)}")
     if reading.by and not shown.groups:
         raise NotApplicable("This release has no answers for labels. Ask for one by an attribute.")
-    return ReleaseOut.model_validate_json(read_off(release.body, reading, study.definition))
+    return ReleaseOut.model_validate_json(shown_off(release.body, reading, study.definition))
+
+
+def _line(
+    release: StoredRelease, shown: CorrelationReleaseOut, study: Study, fields: Mapping[str, str]
+) -> RegressionReleaseOut:
+    """What a correlation says of the line on one of its numbers, and where that is. Free.
+
+    Raises:
+        InvalidRequest: it does not say that.
+    """
+    on = fields.get(ON, shown.measures[0])
+    if on not in shown.measures:
+        raise InvalidRequest.field(ON, f"must be one of {', '.join(shown.measures)}")
+    of = shown.measures[1 - shown.measures.index(on)]
+    given = {"statistic": REGRESSION, "of": of, **fields, ON: on}
+    reading = Reading.of(study.definition, question_params.read_question(given))
+    return RegressionReleaseOut.model_validate_json(shown_off(release.body, reading, study.definition))
 
 
 def _label_plots(release: Published, read: ReleaseOut | None) -> dict[str, Any]:

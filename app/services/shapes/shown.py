@@ -41,12 +41,18 @@ def _shape_off(body: bytes, reading: Reading, study: StudyDefinition) -> bytes:
         for answer in (document, *document.get("groups", ())):
             answer["bins"] = answer.pop("cumulative")
     if statistic == REGRESSION:
-        document = _of_line(document, reading.line)
+        document = _of_line(document, reading.line, reading.at)
     return json.dumps(document | {"statistic": statistic}, separators=(",", ":")).encode()
 
 
-def _of_line(document: dict[str, Any], line: Sequence[str]) -> dict[str, Any]:
-    """A release of a correlation as the answer for the line of one of its numbers on the other one."""
+def _of_line(document: dict[str, Any], line: Sequence[str], at: float | None) -> dict[str, Any]:
+    """A release of a correlation as the answer for the line of one of its numbers on the other one.
+
+    Args:
+        document: The release.
+        line: The number that is explained, and the one that explains.
+        at: Where on the second one the line is asked for, in its range; None for nowhere.
+    """
     place = document.pop("measures").index(line[0])
     for answer in (document, *document.get("groups", ())):
         for name in ("estimate", "interval", "population_interval"):
@@ -54,4 +60,30 @@ def _of_line(document: dict[str, Any], line: Sequence[str]) -> dict[str, Any]:
         means, lines = answer.pop("means"), answer.pop("lines")
         answer |= dict.fromkeys(("slope", "intercept", "band")) if lines is None else lines[place]
         answer["means"] = means and [means[place], means[1 - place]]
+        if at is not None:
+            answer["prediction"] = lines and _predicted(lines[place], at)
     return document | {"of": line[0], "on": line[1]}
+
+
+def _predicted(line: dict[str, Any], at: float) -> dict[str, Any]:
+    """Where a line is at one place of the range: off its band, as exactly as if it had been asked for itself.
+
+    Either end of the band is bent once, where the mean of the number that explains is: the upper one is
+    convex and the lower one concave (`app.estimators.second_moments`). So each is the farther one of two
+    straight lines, through its two first points and through its two last ones; between two such points that
+    the mean lies between, the line through them is farther still.
+    """
+    band, interval = line["band"], line["slope"]["interval"]
+    straight = band[0], band[-1]
+
+    def between(points: Sequence[dict[str, Any]], name: str) -> float:
+        first, last = points
+        part = (at - first["at"]) / (last["at"] - first["at"])
+        return float((1 - part) * first[name] + part * last[name])
+
+    estimate = between(straight, "estimate")
+    lower, upper = (
+        end(*(between(points, name) for points in (band[:2], band[-2:])), estimate)
+        for name, end in (("lower", min), ("upper", max))
+    )
+    return {"at": at, "estimate": estimate, "interval": interval | {"lower": lower, "upper": upper}}

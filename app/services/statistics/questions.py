@@ -27,8 +27,9 @@ own, with three sums in place of two, and a sum has none: the number of people i
 RANGE, DECLARED, FOUND = "range", "declared", "found"
 """The parameter that says over which range a mean is taken: the study's, or one that is found first."""
 
-REGRESSION, PAIR, ON = "regression", "measures", "on"
-"""A line of one number on another one: `of` names the first, a parameter the second."""
+REGRESSION, PAIR, ON, AT = "regression", "measures", "on", "at"
+"""A line of one number on another one: `of` names the first, a parameter the second, and another one a number
+of the second."""
 
 NO_SUM = "there is no sum where the number of people is secret"
 

@@ -10,9 +10,11 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from app.core.errors import FieldError, InvalidRequest
+from app.core.grid import NotANumber, parse_decimal
 from app.core.study import Relation, StudyDefinition
 from app.estimators import confidence
 from app.services.statistics.questions import (
+    AT,
     COUNT,
     DECLARED,
     FOUND,
@@ -50,6 +52,7 @@ class Reading:
         between: The two labels of a difference; empty for other statistics.
         level: Of the intervals that are read.
         line: Of a regression the number that is explained, and the one that explains; empty for others.
+        at: Of a regression where on the second one its line is asked for [its unit]; None for nowhere.
     """
 
     ask: Ask
@@ -60,6 +63,7 @@ class Reading:
     between: tuple[str, ...] = ()
     level: float = confidence.LEVEL
     line: tuple[str, ...] = ()
+    at: float | None = None
 
     @classmethod
     def of(cls, study: StudyDefinition, ask: Ask) -> "Reading":
@@ -80,8 +84,9 @@ class Reading:
         except ValueError as error:
             errors.append(FieldError("between", str(error)))
         line: tuple[str, ...] = ()
+        at: float | None = None
         if ask.statistic == REGRESSION:
-            ask, line = _line(ask)
+            ask, line, at = _line(study, ask)
         if ask.statistic != DIFFERENCE:
             where = {"of": f"a {DIFFERENCE} and a {REGRESSION}", "between": f"a {DIFFERENCE}"}
             errors += [
@@ -129,6 +134,7 @@ class Reading:
             between=between,
             level=level,
             line=line,
+            at=at,
         )
         read = None if ask.until is None else ask
         return replace(reading, ask=replace(plain, needs=tuple(reading.weights), read=read))
@@ -158,14 +164,14 @@ def _no_until(study: StudyDefinition, ask: Ask) -> str:
     return "" if ask.statistic == COUNT else f"applies to {COUNT} here: no other half-width is predicted"
 
 
-def _line(ask: Ask) -> tuple[Ask, tuple[str, str]]:
-    """A question for the line of one number on another one as one for both, and these.
+def _line(study: StudyDefinition, ask: Ask) -> tuple[Ask, tuple[str, str], float | None]:
+    """A question for the line of one number on another one as one for both, these, and where it is asked for.
 
     Raises:
         InvalidRequest: they are not given as it takes them.
     """
     parameters = dict(ask.parameters)
-    line = ask.of, parameters.pop(ON, "")
+    line, at = (ask.of, parameters.pop(ON, "")), parameters.pop(AT, None)
     errors = [
         FieldError(name, "is needed: a number that is explained, and on the one that explains it")
         for name, value in zip(("of", ON), line, strict=True)
@@ -173,9 +179,30 @@ def _line(ask: Ask) -> tuple[Ask, tuple[str, str]]:
     ]
     if PAIR in parameters:
         errors.append(FieldError(PAIR, f"does not apply to a {REGRESSION}, which takes of and {ON}"))
+    try:
+        place = None if at is None else _place(study, line[1], at)
+    except ValueError as error:
+        errors.append(FieldError(AT, str(error)))
     if errors:
         raise InvalidRequest.naming(errors, "the question is ")
-    return replace(ask, of="", parameters={**parameters, PAIR: ",".join(line)}), line
+    return replace(ask, of="", parameters={**parameters, PAIR: ",".join(line)}), line, place
+
+
+def _place(study: StudyDefinition, measure: str, text: str) -> float:
+    """A number in the range of a measure; that there is such a measure is for its question to say.
+
+    Raises:
+        ValueError: the reason.
+    """
+    try:
+        mantissa, exponent = parse_decimal(text)
+    except NotANumber:
+        raise ValueError("must be a number") from None
+    place = mantissa * Fraction(10) ** exponent
+    named = study.measures.named.get(measure)
+    if named is not None and not named.lower <= place <= named.upper:
+        raise ValueError(f"must lie in the range of {measure}, {named.lower:f} to {named.upper:f}")
+    return float(place)
 
 
 def _attribute(study: StudyDefinition, text: str, example: str) -> tuple[str, list[str]]:

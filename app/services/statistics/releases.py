@@ -1,5 +1,6 @@
 """Plans and releases of means, on the way of every answer (`app.services.statistics.answering`)."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
@@ -10,6 +11,7 @@ from app.core.errors import NotFound, ServiceError
 from app.core.records import CohortCharge
 from app.core.release import Draft, StoredRelease
 from app.core.study import Relation, Study
+from app.estimators import confidence
 from app.services import work
 from app.services.observer import Observer
 from app.services.paging import Page, decode_cursor, page_of
@@ -40,7 +42,7 @@ MOST_WHOLE = 1024 * 1024
 CHARGE_BYTES = 200
 """Bytes that a charge adds to a document."""
 
-SEVERAL_NUMBERS = ("histogram", "shares", "coordinates", "describe")
+SEVERAL_NUMBERS = ("histogram", "shares", "table", "coordinates", "describe", "correlation")
 """Estimators whose answers have several numbers for each label."""
 
 
@@ -72,17 +74,25 @@ class Releases(Answering[ReleaseRequest, MeanSituation]):
             raise NotFound("there is no such release")
         return release
 
-    async def part(self, release_id: UUID, *, first: int, labels: int) -> StoredRelease:
+    async def part(
+        self, release_id: UUID, *, first: int, labels: int, level: float = confidence.LEVEL
+    ) -> StoredRelease:
         """A committed release as a page shows it: of a large one some labels only.
 
         Args:
             release_id: The release.
             first: Place of the first label.
             labels: How many of them, of an answer that has several numbers for each.
+            level: At which its intervals are read.
 
         Raises:
             NotFound: there is none.
+            NotApplicable: the ends of its intervals at this level are not kept.
         """
+        if level != confidence.LEVEL:
+            # Ends are kept in the order of the whole answer.
+            whole = await self.read_at(await self.get(release_id), level)
+            return await work.run(_part, whole, first, labels)
         release = await self._database.run_tx(
             "release.part",
             lambda c: release_lists.read_part(
@@ -200,3 +210,12 @@ class Releases(Answering[ReleaseRequest, MeanSituation]):
     async def _said(self, run: Run, request: ReleaseRequest, now: MeanSituation, made: PlannedMean) -> Said:
         with self._observer.step("draw"):
             return await work.run(made.said, request.study.definition, request.question, now.cohorts)
+
+
+def _part(release: StoredRelease, first: int, labels: int) -> StoredRelease:
+    """Some labels of a large answer that has several numbers for each, as `release_lists.read_part`."""
+    said = json.loads(release.body)
+    if len(release.body) <= MOST_WHOLE or said["estimator"] not in SEVERAL_NUMBERS or "groups" not in said:
+        return release
+    said["groups"] = said["groups"][first : first + labels]
+    return replace(release, body=json.dumps(said, separators=(",", ":")).encode())

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 
 from app.core.epsilon import MICRO, epsilon_to_json
 from app.core.errors import OutOfReach, SaysNothing
-from app.core.numbers import headline, margin
+from app.core.numbers import headline, margin, percent
 from app.core.study import StudyDefinition, StudyState, assumption
 from app.estimators.interface import NoContributions, NotApplicable
 from app.services.shapes.shown import shown_off
@@ -297,6 +297,7 @@ def _standing(planned: Planned, reading: Reading, study: StudyDefinition) -> Sta
     release: Any = json.loads(planned.stands.body)
     try:
         said: Any = json.loads(shown_off(planned.stands.body, reading, study))
+        said = said.get("prediction") or said
     except NotApplicable:
         said = {}
     interval = said.get("interval") and IntervalOut.model_validate(said["interval"])
@@ -335,9 +336,7 @@ def _in_words(
         if chosen.half_width is None:
             offer = f"an answer for {more} of each epsilon costs a person at most"
         else:
-            half = (
-                f"{_gives(chosen, most)}, half of its {100 * reading.level:g} % interval{_in_range(chosen)}"
-            )
+            half = f"{_gives(chosen, most)}, half of its {percent(reading.level)} interval{_in_range(chosen)}"
             if planned.share_before and chosen.anytime_half_width is not None:
                 half += f", ± {margin(chosen.anytime_half_width)} at all steps at once"
             offer = f"{own}for {more} of each epsilon {half}, which costs a person at most"

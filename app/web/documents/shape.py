@@ -217,6 +217,14 @@ class PointOfLineOut(WireOut):
     upper: float
 
 
+class PredictionOut(WireOut):
+    """Where a line is at a number that was asked for."""
+
+    at: float = Field(description="Of the measure that explains.")
+    estimate: float = Field(description="Of the measure that is explained.")
+    interval: IntervalOut = Field(description="For the dataset's line there, not for single people.")
+
+
 class LineOut(WireOut):
     """The least-squares line of one number on the other one."""
 
@@ -262,6 +270,7 @@ class RegressionOfLabelOut(LabelOut):
     r_squared_interval: IntervalOut | None
     means: list[float] | None
     band: list[PointOfLineOut] | None
+    prediction: PredictionOut | None = None
 
 
 class RegressionReleaseOut(_ShapeOut[RegressionOfLabelOut], LineOut):
@@ -276,6 +285,9 @@ class RegressionReleaseOut(_ShapeOut[RegressionOfLabelOut], LineOut):
     r_squared: float = Field(description="The part of the variance that the line explains, 0 to 1.")
     r_squared_interval: IntervalOut
     means: list[float] = Field(description="Of both, the one that is explained first.")
+    prediction: PredictionOut | None = Field(
+        None, description="Where the line is at the number that was asked for with `at`; left out without."
+    )
 
 
 class CoordinateOut(StatisticOut):

@@ -352,7 +352,7 @@ class AsyncAnalyst(AsyncBase):
     async def regression(
         self, study: str, of: str, on: str, *, where: Where | None = None, **parameters: Parameter
     ) -> Release:
-        """The line of one number on another: `slope`, `intercept`, `r_squared`, `band`.
+        """The line of one number on another: `slope`, `intercept`, `r_squared`, `band`; `prediction` at `at`.
 
         Privacy: free after their `correlation`, else as `covariance`.
 

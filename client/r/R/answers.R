@@ -2,7 +2,7 @@
 
 LISTS <- c(bin = "bins", cumulative = "cumulative", choice = "choices", coordinate = "coordinates",
            quartile = "quartiles")
-BESIDE <- c("count", "mean", "sd", "variance")
+BESIDE <- c("count", "mean", "sd", "variance", "prediction")
 
 or <- function(value, other) if (is.null(value)) other else value
 
@@ -41,7 +41,9 @@ answer <- function(said) {
   structure(made, class = c("dither_answer", class(made)), said = said)
 }
 
-row <- function(item, part, where, name = or(item[["choice"]], or(item[["coordinate"]], or(item[["q"]], NA)))) {
+named <- function(item) or(item[["choice"]], or(item[["coordinate"]], or(item[["q"]], or(item[["at"]], NA))))
+
+row <- function(item, part, where, name = named(item)) {
   figure <- function(value) as.numeric(or(value, NA))
   in_bin <- part %in% c("bin", "cumulative")
   data.frame(

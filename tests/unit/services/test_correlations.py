@@ -1,5 +1,6 @@
 """Correlation and lines of two numbers: the price of a covariance, coverage, a control; see `test_laws`."""
 
+import json
 import math
 from dataclasses import replace
 from typing import Any
@@ -11,13 +12,16 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import Currency, Relation, StudyDefinition
+from app.estimators import second_moments
 from app.services.shapes import covariances
 from app.services.shapes import kinds as shape_kinds
 from app.services.shapes.covariances import PairPlan
 from app.services.shapes.kinds import resolve
 from app.services.shapes.labels import LabelsPlan
 from app.services.shapes.questions import CORRELATION, COVARIANCE
+from app.services.shapes.shown import shown_off
 from app.services.statistics.questions import PAIR, Ask
+from app.services.statistics.reading import Reading
 from dither_research.label_audit import BY_REGION
 from tests.unit.services.test_covariances import (
     GAUSSIAN,
@@ -74,6 +78,7 @@ def true(points: np.ndarray) -> dict[str, float]:
         "intercept": float(intercept),
         "turned": turned,
         "middle": float(intercept + 4500 * slope),
+        "prediction": float(intercept + 6300 * slope),
     }
 
 
@@ -83,13 +88,23 @@ def read(answer: Any) -> dict[str, Any]:
     middle = on_income["band"][10]
     assert middle["at"] == 4500
     ends = {"lower": middle["lower"], "upper": middle["upper"]}
+    predicted = predicted_off(answer, 6300)
     return {
         "correlation": answer,
         "slope": on_income["slope"],
         "intercept": on_income["intercept"],
         "turned": on_age["slope"],
         "middle": middle | {"interval": ends, "population_interval": ends},
+        "prediction": predicted | {"population_interval": predicted["interval"]},
     }
+
+
+def predicted_off(answer: Any, at: float) -> Any:
+    """Where the line of age on income is at an income, as a release of a correlation says it."""
+    ask = Ask(statistic="regression", of="age", parameters={"on": "income", "at": str(at)})
+    release = {"estimator": CORRELATION, "statistic": CORRELATION, "measures": ["income", "age"], **answer}
+    shown = shown_off(json.dumps(release).encode(), Reading.of(HOUSEHOLD, ask), HOUSEHOLD)
+    return json.loads(shown)["prediction"]
 
 
 def least_of(study: StudyDefinition) -> StudyDefinition:
@@ -157,7 +172,7 @@ def test_intervals_cover_and_those_of_a_sixth_do_not(study: StudyDefinition, off
         )
         for name, one in read(answer).items():
             for kind, value in (("interval", truth[name]), ("population_interval", everyone[name])):
-                if name == "middle" and kind == "population_interval":
+                if name in ("middle", "prediction") and kind == "population_interval":
                     continue
                 lower, upper = one[kind]["lower"], one[kind]["upper"]
                 assert lower <= one["estimate"] <= upper
@@ -220,6 +235,33 @@ def test_numbers_that_go_together_exactly_have_a_correlation_of_one(study: Study
         assert answer["estimate"] == pytest.approx(sign, abs=1e-6)
         assert max(sign * answer["interval"]["lower"], sign * answer["interval"]["upper"]) == 1
         assert answer["r_squared_interval"]["upper"] == 1
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_a_prediction_off_the_band_is_where_a_band_of_more_points_is(study: StudyDefinition, monkeypatch):
+    """The same sums, read at 41 places: at those between, too, where the noisy mean is far from both ends.
+
+    Where it is next to an end, the interval there holds that of the finer band.
+    """
+    rng, study = np.random.default_rng(6), least_of(study)
+    for shift in (0, -0.44):
+        points = np.clip(drawn(rng, 3000) + round(shift * GRID_SIZE) * np.array([1, 0]), 0, GRID_SIZE)
+        plan = plan_of(study, [cohort(1, study.least, 3000)])
+        sums = plan.noisy({1: sums_of(points, study)})
+        answer: Any = plan.read(sums)
+        with monkeypatch.context() as patched:
+            patched.setattr(second_moments, "POINTS", 41)
+            finer: Any = plan.read(sums)
+        inside, inexact = 450 <= answer["means"][0] <= 8550, 0
+        for point in finer["lines"][1]["band"]:
+            found = predicted_off(answer, point["at"])
+            ends = found["interval"]["lower"], found["interval"]["upper"]
+            width = point["upper"] - point["lower"]
+            assert found["estimate"] == pytest.approx(point["estimate"], abs=1e-9 * width)
+            assert ends[0] <= point["lower"] + 1e-9 * width
+            assert ends[1] >= point["upper"] - 1e-9 * width
+            inexact += ends != pytest.approx((point["lower"], point["upper"]), abs=1e-9 * width)
+        assert inexact <= int(not inside)
 
 
 def test_errors_are_as_predicted():
