@@ -369,7 +369,7 @@ class AsyncAnalyst(AsyncBase):
 
         Args:
             study: The study's slug.
-            where: Of whom, as {"region": "north"}: people with other labels pay nothing. None for all.
+            where: Of whom; None for all.
             **parameters: The question's parameters, for example `share`, `epsilon`, `by` or `for_`.
 
         Examples:
@@ -449,8 +449,7 @@ class AsyncAnalyst(AsyncBase):
                 `tilt`.
 
         Raises:
-            NoGain: most people cannot pay any more, or the interval would be much wider than that of the best
-                release for this question; nothing was spent.
+            NoGain: most cannot pay any more, or it would be far worse than the best; nothing was spent.
             SaysNothing: its interval is predicted to be the whole range; nothing was spent.
 
         Examples:
