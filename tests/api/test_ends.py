@@ -35,7 +35,7 @@ async def test_a_batch_that_arrives_ends_with_its_token(
     async def parts() -> AsyncIterator[bytes]:
         yield document[:500]
         async with connected(service) as connection:
-            await connection.execute("UPDATE token SET revoked_at = now() WHERE role = 'contribute'")
+            await connection.execute("UPDATE token SET revoked_at = now() WHERE 'contribute' = ANY(roles)")
         yield document[500:]
 
     response = await service.call(

@@ -145,6 +145,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return checkout
 
 
+@pytest.mark.slow
 def test_the_guide_installs_serves_backs_up_and_upgrades(release: Path) -> None:
     with scratch_directory() as place:
         place.chmod(0o755)  # The account that runs the database reads its programs in it.

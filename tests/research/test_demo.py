@@ -162,6 +162,7 @@ def test_the_demo_tells_its_story_leaves_a_service_and_stops_everything_when_int
 
 
 @pytest.mark.system
+@pytest.mark.slow
 def test_a_demo_runs_again_where_an_earlier_one_was_killed(directory: Path):
     with ExitStack() as stack:
         killed = stack.enter_context(demo(directory))

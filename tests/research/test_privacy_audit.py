@@ -6,6 +6,7 @@ the draws each time (`judge`): the faintest is then missed less than once in 10^
 
 import numpy as np
 import pytest
+from _pytest.mark import ParameterSet
 
 from dither_research.choice_audit import choice_controls, choice_subjects
 from dither_research.intake_audit import intake_subjects, without_range_check
@@ -57,9 +58,13 @@ def test_no_excess_over_a_claim_is_found(subject: Subject) -> None:
     assert not judge(subject, 2_000).exceeded
 
 
-@pytest.mark.parametrize(
-    "control", [one for one in CONTROLS if one.name != COORDINATES], ids=lambda control: control.name
-)
+def planted(control: Subject) -> ParameterSet:
+    """A control; a price that is wrong by label as without labels is looked for by the slow tests."""
+    again = " by region" in control.name and "charged for 1/" in control.name
+    return pytest.param(control, id=control.name, marks=[pytest.mark.slow] if again else [])
+
+
+@pytest.mark.parametrize("control", [planted(one) for one in CONTROLS if one.name != COORDINATES])
 def test_a_planted_bug_is_caught(control: Subject) -> None:
     assert judge(control, 20_000).exceeded
 

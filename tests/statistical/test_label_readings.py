@@ -81,7 +81,7 @@ def test_differences_known_shares_and_all_labels_at_once():
 SECRET_ROUNDS = 200
 
 
-@pytest.mark.parametrize("least_offer", [4 * MICRO, MICRO])
+@pytest.mark.parametrize("least_offer", [4 * MICRO, pytest.param(MICRO, marks=pytest.mark.slow)])
 def test_secret_labels_hold_together_and_plain_intervals_do_not(least_offer: int):
     """False alarms at 5 standard deviations: one in a million. The control: all plain ones at once."""
     survey = replace(SURVEY, relation=Relation.ADD_REMOVE_ONE, epsilon_min=least_offer, epsilon_max=4 * MICRO)

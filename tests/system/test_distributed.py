@@ -46,7 +46,7 @@ def passes_on(kind: str, files: tuple[str, ...], directory: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["partitions", "citus"])
+@pytest.mark.parametrize("kind", ["partitions", pytest.param("citus", marks=pytest.mark.slow)])
 def test_contributions_and_sessions_are_the_same(kind: str, tmp_path: Path) -> None:
     if kind == "citus":
         require_citus()

@@ -56,7 +56,7 @@ def test_it_shows_operations_and_tries_one(live_server: LiveServer) -> None:
     assert complaints == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_it_is_read_in_light_and_dark(live_server: LiveServer, scheme: Literal["light", "dark"]) -> None:
     service = live_server()
     need(AXE.exists(), "axe is not installed")

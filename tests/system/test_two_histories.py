@@ -328,7 +328,9 @@ def differences(first: Sequence[Seen], second: Sequence[Seen]) -> list[tuple[str
     return [(who, one, other) for (who, one), (_, other) in zip(first, second, strict=True) if one != other]
 
 
-@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize(
+    "relation", [Relation.REPLACE_ONE, pytest.param(Relation.ADD_REMOVE_ONE, marks=pytest.mark.slow)]
+)
 async def test_whether_a_replacement_changed_the_value_shows_to_no_one_else(
     postgres_server: Server, clocks: Clocks, relation: Relation
 ):
