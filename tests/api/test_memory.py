@@ -37,6 +37,7 @@ def lines(prefix: str, records: int) -> Iterator[bytes]:
 
 @pytest.mark.system
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from /proc")
+@pytest.mark.slow
 def test_a_million_records_grow_the_service_by_less_than_the_limit(live_server: Any) -> None:
     service = live_server()
     token = service.create_token("contribute")

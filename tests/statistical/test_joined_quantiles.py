@@ -137,6 +137,7 @@ def test_the_whole_errs_no_more_than_a_much_better_part_which_the_worse_one_does
     assert above(pooled["central"], pooled["local"]) > 5, "the control"
 
 
+@pytest.mark.slow
 def test_the_whole_errs_no_more_than_ten_thousand_central_people_do():
     """Beside as many who answered at epsilon 1, whose search alone errs seven times as much."""
     rng, people = np.random.default_rng(8), 10_000

@@ -57,6 +57,7 @@ def p_value(second: Draws, difference: Draws) -> float:
     return float(chi2.sf(((counts - expected) ** 2 / expected).sum(), counts.size - 1))
 
 
+@pytest.mark.slow
 async def test_the_published_pair_has_its_law_however_many_drafts_were_lost(database_url: str) -> None:
     database = InterceptedDatabase.open(database_url, pool_size=3)
     async with workbench(database_url, databases=[database]) as bench:

@@ -212,6 +212,7 @@ def test_programs_without_tls_refuse_a_url_that_demands_it(
     assert "built without it: let DITHER_POSTGRES_BIN name the directory of others" in line
 
 
+@pytest.mark.slow
 def test_a_service_is_backed_up_and_restored_by_tls(
     dither: Dither, live_server: LiveServer, server: DebianPostgres, certificates: Path
 ) -> None:

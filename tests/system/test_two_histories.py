@@ -354,6 +354,7 @@ async def test_whether_a_person_of_a_secret_study_left_shows_to_no_one_else(
     assert differences(left, stayed) == []
 
 
+@pytest.mark.slow
 async def test_the_comparison_sees_a_replacement_that_does_nothing(
     postgres_server: Server, clocks: Clocks, monkeypatch: pytest.MonkeyPatch
 ):

@@ -246,6 +246,7 @@ def test_every_file_gets_another_version(tmp_path: Path) -> None:
 
 
 @pytest.mark.system
+@pytest.mark.slow
 def test_a_release_is_built_and_checked(tmp_path: Path) -> None:
     """Fetches the build backend by its hash, and takes the browser client that `make setup-browser` built."""
     built = shutil.which("npm") and (ROOT / "client/js/dist").exists()
