@@ -132,7 +132,7 @@ class Installation:
     @contextmanager
     def serve_command(self) -> Iterator[Server]:
         """`dither serve` itself, with what the command puts around the application; one process."""
-        port = _free_port()
+        port = free_port()
         with _running(
             [*(sys.executable, "-m", "app.cli", "serve"), *("--port", str(port))], port, self._environment
         ) as process:
@@ -184,7 +184,7 @@ async def _token(services: Services, role: Role) -> str:
 @contextmanager
 def serve(factory: str, *, workers: int, environment: Mapping[str, str]) -> Iterator[int]:
     """An application under uvicorn as `dither serve` runs it; yields its port."""
-    port = _free_port()
+    port = free_port()
     command = [
         *(sys.executable, "-m", "uvicorn", "--factory", factory),
         *("--host", "127.0.0.1", "--port", str(port), "--workers", str(workers)),
@@ -237,7 +237,8 @@ def _await_ready(process: subprocess.Popen[bytes], port: int) -> None:
             time.sleep(0.05)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nothing listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,18 +22,12 @@ from urllib.request import urlopen
 
 from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
+from benchmarks.services import free_port
 from tools.release import ROOT
 
 PEOPLE = 30
 MOST_SECONDS = 300.0
 PHONE, DESKTOP = ViewportSize(width=360, height=740), ViewportSize(width=1280, height=800)
-
-
-def free_port() -> int:
-    """A port that nothing listens on."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 @contextmanager

@@ -10,11 +10,15 @@ def plain(value: object) -> Any:
 
     Unlike `dataclasses.asdict` it copies nothing else, which takes most of its time.
     """
-    names = names_of(type(value))  # type: ignore[arg-type]  # Classes are hashable, whatever mypy says.
+    names = names_of(type(value))
     return value if names is None else {name: plain(getattr(value, name)) for name in names}
 
 
-@cache
-def names_of(kind: type) -> tuple[str, ...] | None:
+def names_of(kind: type[Any]) -> tuple[str, ...] | None:
     """The fields of a kind of record; None of any other kind."""
+    return _names(kind)  # type: ignore[arg-type]  # Classes are hashable, whatever mypy says.
+
+
+@cache
+def _names(kind: type[Any]) -> tuple[str, ...] | None:
     return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else None

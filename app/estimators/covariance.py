@@ -52,6 +52,13 @@ _ROUNDING = 2 / GRID_SIZE
 to the grid, by half a step h at most: by 2 h sd + h^2, less than a step [range width squared]."""
 
 
+def shown_interval(lower: float, upper: float, coverage: Coverage) -> dict[str, object]:
+    """An interval at the level that is read, as answers say it."""
+    interval = Interval(level=confidence.level(), lower=lower, upper=upper, coverage=coverage)
+    shown: dict[str, object] = plain(interval)
+    return shown
+
+
 @dataclass(frozen=True, kw_only=True)
 class PairReader(ABC):
     """Reads the noisy sums of two numbers and of their products.
@@ -249,22 +256,16 @@ class CovarianceReader(PublicPair):
         first, second, products = self.averaged(drawn)
         shown = min(max(products - first * second, -LARGEST), LARGEST)
 
-        def interval(squares: float, step: float, coverage: Coverage) -> Interval:
+        def interval(squares: float, step: float, coverage: Coverage) -> dict[str, object]:
             margin = self._margin(first, second, squares, step)
-            return Interval(
-                level=confidence.level(),
-                lower=self.unit * max(shown - margin, -LARGEST),
-                upper=self.unit * min(shown + margin, LARGEST),
-                coverage=coverage,
-            )
+            lower, upper = max(shown - margin, -LARGEST), min(shown + margin, LARGEST)
+            return shown_interval(self.unit * lower, self.unit * upper, coverage)
 
         weighing = self.weighing
         return {
             "estimate": self.unit * shown,
-            "interval": plain(
-                interval(weighing.uneven, self.step, "worst_case" if weighing.uneven else "at_least")
-            ),
-            "population_interval": plain(interval(weighing.squares, weighing.largest / 2, "worst_case")),
+            "interval": interval(weighing.uneven, self.step, "worst_case" if weighing.uneven else "at_least"),
+            "population_interval": interval(weighing.squares, weighing.largest / 2, "worst_case"),
             "means": [
                 grid.to_unit(Fraction(min(max(mean + 0.5, 0.0), 1.0)))
                 for grid, mean in zip(self.grids, (first, second), strict=True)

@@ -39,11 +39,10 @@ from app.accounting.pair_prices import PARTS, parts_cost
 from app.accounting.price import Cost
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
-from app.core.plain import plain
 from app.core.study import Currency
 from app.estimators import confidence
-from app.estimators.covariance import LARGEST, MIDDLE, PairReader
-from app.estimators.interface import Coverage, Interval
+from app.estimators.covariance import LARGEST, MIDDLE, PairReader, shown_interval
+from app.estimators.interface import Coverage
 from app.estimators.pivot import (
     NORMAL,
     LinearPivot,
@@ -156,9 +155,7 @@ class SecretCovarianceReader(PairReader):
                 for (one, other), center in zip(pairs, means, strict=True)
             ]
             lower, upper = (self.unit * end for end in self._hull(sums, shown, box, scale, step))
-            found = Interval(level=confidence.level(), lower=lower, upper=upper, coverage=coverage)
-            document: dict[str, object] = plain(found)
-            return document
+            return shown_interval(lower, upper, coverage)
 
         return {
             "estimate": self.unit * shown,

@@ -86,12 +86,10 @@ def _merged(found: Any, others: Sequence[Any]) -> Any:
     if found is None or isinstance(found, _PLAIN):
         return found
     if isinstance(found, Interval):
-        own = {name: getattr(found, name) for name in names_of(Interval) or ()}
-        return Leveled(**own, others=tuple((one.lower, one.upper) for one in others))
+        return Leveled(**_own(Interval, found), others=tuple((one.lower, one.upper) for one in others))
     if isinstance(found, ErrorBound):
-        own = {name: getattr(found, name) for name in names_of(ErrorBound) or ()}
-        return LeveledBound(**own, others=tuple((one.normal, one.risk) for one in others))
-    if names := names_of(type(found)):  # type: ignore[arg-type]  # Classes are hashable.
+        return LeveledBound(**_own(ErrorBound, found), others=tuple((one.normal, one.risk) for one in others))
+    if names := names_of(type(found)):
         parts = _parts(names, getattr, found, others)
         changed = {name: part for name, part in parts.items() if part is not getattr(found, name)}
         return replace(found, **changed) if changed else found
@@ -107,6 +105,11 @@ def _merged(found: Any, others: Sequence[Any]) -> Any:
 
 def _item(of: Any, name: Any) -> Any:
     return of[name]
+
+
+def _own(kind: type[Any], found: object) -> dict[str, Any]:
+    """The fields that a record has of this kind, and not of one that is derived from it."""
+    return {name: getattr(found, name) for name in names_of(kind) or ()}
 
 
 def _parts(

@@ -242,7 +242,7 @@ class _Inverted:
         return 1 - _RATE * (0.5 * x + float(np.dot(np.sin(x * self.nodes), self.weights)))
 
     def at(self, x: float) -> _Tail:
-        """That beside how fast it falls."""
+        """P(|X| > x), how fast it falls there, and how fast that rises."""
         sines, cosines = np.sin(x * self.nodes), np.cos(x * self.nodes)
         tail = 1 - _RATE * (0.5 * x + float(np.dot(sines, self.weights)))
         falls, bends = 0.5 + float(np.dot(cosines, self.phi)), -float(np.dot(sines, self.bends))

@@ -44,10 +44,9 @@ from app.accounting.pair_prices import BERNSTEIN, bernstein_cost, moments_cost
 from app.accounting.price import Cost
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
-from app.core.plain import plain
 from app.estimators import confidence
-from app.estimators.covariance import MIDDLE, PairReader, PublicPair
-from app.estimators.interface import Coverage, Interval
+from app.estimators.covariance import MIDDLE, PairReader, PublicPair, shown_interval
+from app.estimators.interface import Coverage
 from app.estimators.moments_secret import three_sums_pivot
 from app.estimators.pivot import PivotReader, mass_risk, most_spread, noise_law, ratio
 from app.estimators.quantiles import ErrorLaw
@@ -274,10 +273,10 @@ class MomentsReader(PairReader):
         ends, of_all = (_around(one.correlation(), shown) for one in (dataset, population))
         return {
             "estimate": shown,
-            "interval": _interval(ends, dataset),
-            "population_interval": _interval(of_all, population),
+            "interval": shown_interval(*ends, dataset.coverage),
+            "population_interval": shown_interval(*of_all, population.coverage),
             "r_squared": shown * shown,
-            "r_squared_interval": _interval(_squared(ends), dataset),
+            "r_squared_interval": shown_interval(*_squared(ends), dataset.coverage),
             "means": [
                 _place(grid, min(max(mean, -0.5), 0.5))
                 for grid, mean in zip(self.grids, dataset.means, strict=True)
@@ -315,13 +314,13 @@ def _line(dataset: Seen, population: Seen, grids: tuple[Grid, Grid]) -> dict[str
     return {
         "slope": {
             "estimate": unit * slope,
-            "interval": _interval((unit * ends[0], unit * ends[1]), dataset),
-            "population_interval": _interval((unit * of_all[0], unit * of_all[1]), population),
+            "interval": shown_interval(unit * ends[0], unit * ends[1], dataset.coverage),
+            "population_interval": shown_interval(unit * of_all[0], unit * of_all[1], population.coverage),
         },
         "intercept": {
             "estimate": intercept,
-            "interval": _interval(own, dataset),
-            "population_interval": _interval(others, population),
+            "interval": shown_interval(*own, dataset.coverage),
+            "population_interval": shown_interval(*others, population.coverage),
         },
         "band": band,
     }
@@ -355,13 +354,6 @@ class _Band:
 def _around(ends: Ends, shown: float) -> Ends:
     """An interval with what is shown in it."""
     return min(ends[0], shown), max(ends[1], shown)
-
-
-def _interval(ends: Ends, seen: Seen) -> dict[str, object]:
-    shown: dict[str, object] = plain(
-        Interval(level=confidence.level(), lower=ends[0], upper=ends[1], coverage=seen.coverage)
-    )
-    return shown
 
 
 def _squared(ends: Ends) -> Ends:

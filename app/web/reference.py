@@ -29,7 +29,7 @@ def listed(document: Mapping[str, Any]) -> str:
 
 
 def whole(document: Mapping[str, Any]) -> str:
-    """All of it, without links to pages that a service has not."""
+    """The whole reference as Markdown, without links to pages that a service has not."""
     return "\n\n".join([_title(document), *(_LINK.sub(r"\1", part) for part in parts(document))]) + "\n"
 
 

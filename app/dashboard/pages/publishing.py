@@ -4,14 +4,13 @@ from starlette.responses import Response
 
 from app.core.errors import ServiceError
 from app.core.publication import PublicationState
+from app.dashboard.compared import newest_of
 from app.dashboard.pages import studies
 from app.dashboard.rendering import render, status_of
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import BOTH, PageRoute, redirect
-from app.services.work import run
 from app.web.documents.fields import read
 from app.web.documents.publication import PUBLIC_PATH, PublicationChangeIn, PublicationIn, PublicationOut
-from app.web.documents.shape import published
 
 
 async def publish(request: PageRequest) -> Response:
@@ -56,7 +55,6 @@ async def _page(request: PageRequest, refusal: ServiceError | None = None) -> Re
     publications = request.api.services.publications
     found = await publications.get(study, request.path_params["publication"])
     state = publications.state(found)
-    newest = await request.api.services.releases.page(study, NEWEST, None, heads=True)
     base = request.known_url or request.scope.get("root_path", "")
     fields = request.fields or {
         "title": found.title,
@@ -74,13 +72,10 @@ async def _page(request: PageRequest, refusal: ServiceError | None = None) -> Re
         withdrawn=state is PublicationState.WITHDRAWN,
         address=f"{base}{PUBLIC_PATH}{found.slug}",
         fields=fields,
-        newest=await run(lambda: [published(one.body) for one in newest.items]),
+        newest=await newest_of(request, study),
         refusal=refusal,
     )
 
-
-NEWEST = 50
-"""Answers of a study to choose from."""
 
 RELEASES = frozenset({"releases"})
 

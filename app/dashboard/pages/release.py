@@ -12,7 +12,7 @@ from app.core.records import CohortCharge
 from app.core.release import StoredRelease
 from app.core.study import Study
 from app.dashboard import forms, label_plots, shape_plots, steps
-from app.dashboard.compared import Narrower, narrower
+from app.dashboard.compared import Narrower, narrower, newest_of
 from app.dashboard.questions import PREDICTION, READINGS, readings_of
 from app.dashboard.rendering import render, status_of
 from app.dashboard.requests import PageRequest
@@ -33,9 +33,6 @@ from app.web.documents.shape import (
 )
 from app.web.documents.study_out import StudyOut
 from app.web.request import uuid_of
-
-NEWEST = 50
-"""Answers of a study that one of it is compared with."""
 
 LABELS = 20
 """Labels on a page, of a large answer that has several numbers for each."""
@@ -116,8 +113,7 @@ async def show(request: PageRequest) -> Response:
 
 async def _better(request: PageRequest, study: Study, shown: Published) -> Narrower | None:
     """The one among the newest answers of a study that says the same more exactly."""
-    newest = await request.api.services.releases.page(study, NEWEST, None, heads=True)
-    return await run(lambda: narrower(shown, [published(one.body) for one in newest.items]))
+    return await run(narrower, shown, await newest_of(request, study))
 
 
 def _first(request: PageRequest) -> int:

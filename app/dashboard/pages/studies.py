@@ -2,8 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from uuid import UUID, uuid4
+from collections.abc import Awaitable, Callable, Mapping
+from uuid import uuid4
 
 from markupsafe import Markup
 from starlette.responses import Response
@@ -13,7 +13,7 @@ from app.core.errors import InvalidRequest, NoGain, SaysNothing, ServiceError
 from app.core.numbers import headline
 from app.core.study import Relation, Study, StudyState
 from app.dashboard import forms, label_plots, plots, shape_plots, steps
-from app.dashboard.compared import Narrower, narrower
+from app.dashboard.compared import outdone
 from app.dashboard.languages import catalogs
 from app.dashboard.pages.overview import following
 from app.dashboard.pages.release import address_of
@@ -302,7 +302,7 @@ async def page(
         releases=releases,
         current=current,
         newer=_newer(current, means),
-        outdone=await run(lambda: _outdone(releases)),
+        outdone=await run(outdone, releases),
         current_plots=shape_plots.drawn(current),
         mean_plot=_mean_plot(study, current),
         steps=sharpened,
@@ -360,12 +360,6 @@ def _newer(current: Published | None, means: list[ReleaseOut]) -> ReleaseOut | N
     if not isinstance(current, ReleaseOut) or not means or means[0].created_at <= current.created_at:
         return None
     return means[0]
-
-
-def _outdone(releases: Sequence[Published]) -> dict[UUID, Narrower]:
-    """Answers, the newest first, that an older one to the same question outdoes: that one, by their ids."""
-    found = ((one.id, narrower(one, releases[place:])) for place, one in enumerate(releases, 1))
-    return {identity: better for identity, better in found if better is not None}
 
 
 def _mean_plot(study: Study, current: Published | None) -> Markup:

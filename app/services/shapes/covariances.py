@@ -21,7 +21,7 @@ from app.services.shapes.parameters import read_pair
 from app.services.shapes.parts import Part, groups_of
 from app.services.shapes.plans import priced, weigh
 from app.services.shapes.priced_plan import OneShape
-from app.services.shapes.questions import CORRELATION, COVARIANCE, ShapeQuestion
+from app.services.shapes.questions import CORRELATION, COVARIANCE, NO_ONE_MEASURE, ShapeQuestion
 from app.services.shapes.trees import Grown
 from app.services.statistics.questions import REGRESSION, Ask
 from app.store import bins
@@ -44,7 +44,7 @@ class PairPlan(OneShape[Noisy]):
         reader: What reads the noisy sums; it has what people count for, and the noise.
     """
 
-    no_measure = ": its measures are two"
+    no_measure = NO_ONE_MEASURE
     labels_add_up = True
 
     numbers: ClassVar[int] = 1
@@ -54,7 +54,7 @@ class PairPlan(OneShape[Noisy]):
     """What reads the answer where the number of people is public, and what."""
 
     secret: ClassVar[tuple[type[SecretCovarianceReader | SecretMomentsReader], Expressions]]
-    """The same where it is secret."""
+    """What reads it where that number is secret, and what."""
 
     reader: PairReader
 

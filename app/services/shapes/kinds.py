@@ -66,7 +66,7 @@ ESTIMATORS = {one.name: one for one in _PLANS}
 """The plans by what they are called."""
 
 BY_STATISTIC = {statistic: one for one in _PLANS for statistic in one.answers}
-"""The same by what they answer."""
+"""The plans by the statistics that they answer."""
 
 _PHRASES = {MEAN: f"a {MEAN} over a range that is found", SHARES: "shares of choices"}
 

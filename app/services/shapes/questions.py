@@ -36,6 +36,9 @@ TABLE = "table"
 OF_PAIRS = (COVARIANCE, CORRELATION, REGRESSION, TABLE)
 """Statistics of two measures: of two numbers, and a table of two choices."""
 
+NO_ONE_MEASURE = ": its measures are two"
+"""Why none of these is about one measure, see `ShapeEstimator.no_measure`."""
+
 SHAPES = tuple(name for name in ASKABLE if name not in READ)
 """Statistics of the distribution, and of how many people there are. A histogram and the distribution
 function over the same bins are read off one release, and so are a median and the quantile 0.5, and a

@@ -21,7 +21,7 @@ from app.estimators.independence import p_value
 from app.estimators.shares import Noisy
 from app.services.shapes.parameters import read_pair
 from app.services.shapes.plans import ShapePlan
-from app.services.shapes.questions import TABLE
+from app.services.shapes.questions import NO_ONE_MEASURE, TABLE
 from app.services.statistics.questions import Ask
 
 
@@ -31,7 +31,7 @@ class TablePlan(ShapePlan):
 
     name, answers = TABLE, (TABLE,)
     summary = "Noisy counts by pairs of choices, as shares of one choice whose labels are the pairs."
-    no_measure = ": its measures are two"
+    no_measure = NO_ONE_MEASURE
     parts_of_document = ("cells", "p_value")
 
     @classmethod

@@ -51,7 +51,7 @@ POLL: dict[str, Any] = {"choices": ("a", "b", "c"), "lower": Decimal(0), "upper"
 
 
 def shares_of(bins: Sequence[int]) -> Callable[[Array], Array]:
-    """The true shares by the cells of a histogram of so many bins each."""
+    """The true shares by the cells of a histogram with these numbers of bins."""
     return lambda x: np.histogramdd(x, bins, [(0, 1)] * len(bins))[0].ravel() / len(x)
 
 
@@ -243,7 +243,7 @@ def test_a_person_pays_what_the_worst_neighbor_moves_all_sums_by(case: Case, rel
         moves = (sums[:, None] - sums[None]).reshape(-1, sums.shape[1])
     else:
         more = made(case, study, people(study, 1, others + 1))
-        assert more.measured() == few.measured(), "whoever is there"
+        assert more.measured() == few.measured(), "they do not depend on who is there"
         moves = np.array([exact(more, added([before, own])) - exact(few, before) for own in records])
     (measured,) = few.measured()
     assert not isinstance(measured.noise, tuple)
