@@ -1,18 +1,20 @@
 """The OpenAPI document: FastAPI's, plus what our own request handling adds to it."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from app.estimators.registry import AUTO, ESTIMATORS
+from app.web import reference
 
 SUMMARY = "Differentially private statistics over people who each choose their own epsilon"
 
 DESCRIPTION = """
-People send one number each, with a **personal epsilon** or a **trust tag**; analysts get noisy statistics;
-an exact ledger makes sure that no person is ever charged more than they agreed to.
+People send a number, several, or a choice each, with a **personal epsilon** or a **trust tag**; analysts get
+noisy statistics; an exact ledger makes sure that no person is ever charged more than they agreed to.
 
 Every error is a problem document (RFC 9457) with a stable `code`. Numbers are read exactly as written.
 """
@@ -110,7 +112,7 @@ def problem_response(status: int) -> dict[str, Any]:
 
 
 def install(app: FastAPI) -> None:
-    """Make the application describe itself with the problem schema and the bearer scheme."""
+    """Make the application describe itself with the problem schema and the bearer scheme, once."""
 
     def describe() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -136,6 +138,7 @@ def install(app: FastAPI) -> None:
         return app.openapi_schema
 
     app.openapi = describe  # type: ignore[method-assign]  # as FastAPI has it
+    app.state.reference = cache(lambda: reference.whole(app.openapi()))
 
 
 def _name_estimators(document: Mapping[str, Any]) -> None:

@@ -257,9 +257,10 @@ def rows_of(document: Mapping[str, object]) -> list[Row]:
     plain = {name: value for name, value in document.items() if name not in nested}
     groups = nested.pop(GROUPS, [])
     rows = [_flat(plain | {name: item}) for name, items in nested.items() for item in items]
-    # What is read off the answers for labels is not said of them.
-    shared = {name: value for name, value in plain.items() if name not in ("of", "between", "standardize")}
-    if "of" in plain:
+    # What is read off the answers for labels is not said of them. A line's `of` is a measure, of theirs, too.
+    whole = ("between", "standardize") if "on" in plain else ("of", "between", "standardize")
+    shared = {name: value for name, value in plain.items() if name not in whole}
+    if "of" in plain and "of" in whole:
         shared["statistic"] = plain["of"]
     return (rows or [_flat(plain)]) + [row for group in groups for row in rows_of(shared | dict(group))]
 

@@ -17,6 +17,7 @@ from app.core.errors import InternalFault, SchemaMismatch
 from app.core.question import FIELDS
 from app.main import create_app
 from app.settings import Settings, SettingsError
+from app.web import reference
 from app.web.limits_middleware import BrokenResponse, LimitsMiddleware
 from app.web.metrics import Metrics
 from tests.api.service import SUBJECT_KEY, VALUE, Service, assert_problem, open_service
@@ -50,6 +51,12 @@ async def test_a_service_says_what_it_has_to_programs_that_read(service: Service
     assert described == set(re.findall(r"^### .+$", whole.text, re.MULTILINE))
     assert all(f"| `{field}` |" in whole.text for field in FIELDS)
     assert "](" not in whole.text, "no page that a service has not"
+
+
+async def test_the_reference_is_written_once(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = await service.call("GET", "/llms-full.txt")
+    monkeypatch.delattr(reference, "whole")
+    assert (await service.call("GET", "/llms-full.txt")).text == first.text
 
 
 async def test_a_service_on_another_schema_lives_and_is_not_ready(service: Service) -> None:

@@ -22,8 +22,8 @@ from app.services.subjects import SubjectKey
 from app.settings import Settings
 from app.store import condition
 from app.store.checkup import ServerFacts, Standby
+from benchmarks.services import free_port
 from tests.api.test_no_room import NO_SPACE
-from tests.support.live import free_port
 from tests.support.pgbouncer import pgbouncer
 
 KEY = "5a" * 32

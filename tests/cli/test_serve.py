@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from app.postgres.embedded import EmbeddedPostgres
+from benchmarks.services import free_port
 from tests.support.databases import execute, run_apart, scratch_directory
-from tests.support.live import free_port
 from tests.system.load import make_study
 
 pytestmark = pytest.mark.system

@@ -105,6 +105,21 @@ def test_bins_choices_and_groups_are_rows() -> None:
     assert [(row.get("where.sex"), row["bins.lower"]) for row in both] == [(None, 0), (None, 30), ("f", 0)]
 
 
+@pytest.mark.parametrize(
+    ("whole", "of_a_group"),
+    [
+        ({"statistic": "regression", "of": "income", "on": "age"}, ("regression", "income", "age")),
+        ({"statistic": "difference", "of": "sum", "between": {"region": ["a", "b"]}}, ("sum", None, None)),
+        ({"statistic": "mean", "standardize": {"region": {"a": 1}}}, ("mean", None, None)),
+    ],
+)
+def test_groups_say_what_they_are_of(whole: dict[str, Any], of_a_group: tuple[str | None, ...]) -> None:
+    everyone, group = rows_of({**whole, "groups": [{"where": {"sex": "f"}}]})
+    assert everyone["statistic"] == whole["statistic"]
+    assert tuple(group.get(name) for name in ("statistic", "of", "on")) == of_a_group
+    assert not any(name.startswith(("between", "standardize")) for name in group)
+
+
 def test_a_data_frame_has_numbers_and_moments() -> None:
     frame = release().to_dataframe(full=True)
     assert frame.loc[0, "estimate"] == 32.5

@@ -18,8 +18,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from benchmarks.services import free_port
 from tests.support.databases import scratch_directory
-from tests.support.live import ROOT, free_port
+from tests.support.live import ROOT
 from tools.release import our_version
 
 pytestmark = pytest.mark.system

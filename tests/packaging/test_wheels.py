@@ -16,8 +16,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from benchmarks.services import free_port
 from tests.support.databases import scratch_directory
-from tests.support.live import ROOT, START_TIMEOUT_SECONDS, free_port, is_ready
+from tests.support.live import ROOT, START_TIMEOUT_SECONDS, is_ready
 
 pytestmark = pytest.mark.system
 

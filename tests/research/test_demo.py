@@ -17,10 +17,11 @@ import psutil
 import pytest
 
 from app.cli.common import CommandFailed
+from benchmarks.services import free_port
 from dither_research.demo.service import running_service
 from dither_research.demo.survey import surveys
 from tests.support.databases import scratch_directory
-from tests.support.live import ROOT, free_port
+from tests.support.live import ROOT
 
 ALLOWED_SECONDS = 90
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.postgres.service_user import service_user
-from tests.support.live import free_port
+from benchmarks.services import free_port
 
 INSTALLED = Path("/usr/lib/postgresql")
 

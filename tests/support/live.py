@@ -8,7 +8,6 @@ import multiprocessing
 import os
 import runpy
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from typing import Any
 
 import httpx
 
+from benchmarks.services import free_port
 from tests.support.databases import scratch_directory
 
 ROOT = Path(__file__).parents[2]
@@ -34,12 +34,6 @@ _loaded.set_forkserver_preload(["app.cli.serve", "app.main"])
 
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """For clients that speak plain HTTP: without it each of them reads all certificates, which takes 20 ms."""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def is_ready(base_url: str) -> bool:

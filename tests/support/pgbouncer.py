@@ -14,8 +14,8 @@ import asyncpg
 import pytest
 from sqlalchemy import make_url
 
+from benchmarks.services import free_port
 from tests.support.databases import scratch_directory
-from tests.support.live import free_port
 
 
 class PgBouncer:

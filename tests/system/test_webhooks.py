@@ -13,9 +13,10 @@ import httpx
 import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
+from benchmarks.services import free_port
 from tests.conftest import LiveServer
 from tests.support import receiver
-from tests.support.live import LiveService, free_port
+from tests.support.live import LiveService
 
 pytestmark = pytest.mark.system
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from benchmarks.services import free_port
 from tests.conftest import LiveServer
 from tests.support.databases import scratch_directory
-from tests.support.live import ROOT, START_TIMEOUT_SECONDS, STOP_TIMEOUT_SECONDS, free_port, is_ready
+from tests.support.live import ROOT, START_TIMEOUT_SECONDS, STOP_TIMEOUT_SECONDS, is_ready
 from tests.upgrades import walk
 from tests.upgrades.former import each_version, former_environment, former_sources
 

@@ -89,4 +89,4 @@ async def read_list(request: ApiRequest) -> Response:
 @public
 async def read_reference(request: ApiRequest) -> Response:
     """Every route and every field of a question, for language models."""
-    return Response(reference.whole(request.app.openapi()), media_type="text/plain")
+    return Response(request.app.state.reference(), media_type="text/plain")

@@ -9,6 +9,7 @@ from app.core.quota import Quota
 from app.web.documents.lists import Limit, PageOut, SlugCursor, UuidCursor
 from app.web.documents.paths import IdPath
 from app.web.documents.token import NewTokenOut, QuotaIn, QuotaOut, RotateIn, TokenIn, TokenOut, UsageOut
+from app.web.new_token import new_token
 from app.web.request import ApiRequest, uuid_of
 
 router = APIRouter(prefix="/v1/admin/tokens", tags=["tokens"], route_class=StrictRoute)
@@ -18,16 +19,7 @@ router = APIRouter(prefix="/v1/admin/tokens", tags=["tokens"], route_class=Stric
 @allow(Role.ADMIN)
 async def create_token(request: ApiRequest, document: TokenIn) -> NewTokenOut:
     """Make a token. Its secret is in this response and nowhere else."""
-    services = request.api.services
-    record, secret = await services.tokens.create(
-        name=document.name,
-        roles=document.all_roles,
-        studies=None if document.studies is None else frozenset(document.studies),
-        subject=None if document.subject is None else services.subject_key.digest(document.subject),
-        expires_at=document.expires_at,
-        actor=str(request.principal.token_id),
-    )
-    return _new(record, secret)
+    return await new_token(request.api.services, document, request.principal)
 
 
 @router.get("")
@@ -63,7 +55,7 @@ async def rotate_token(request: ApiRequest, token: IdPath, document: RotateIn) -
     record, secret = await request.api.services.tokens.rotate(
         uuid_of(token, "token"), document.grace_seconds, str(request.principal.token_id)
     )
-    return _new(record, secret)
+    return NewTokenOut.made_of(record, token=secret)
 
 
 @router.put("/{token}/quota")
@@ -95,7 +87,3 @@ async def list_usage(
     """What a token used of each study, in its quota's period or, without a quota, ever."""
     page = await request.api.services.tokens.usage(uuid_of(token, "token"), limit, cursor)
     return PageOut[UsageOut].model_validate(page)
-
-
-def _new(record: object, secret: str) -> NewTokenOut:
-    return NewTokenOut.made_of(record, token=secret)

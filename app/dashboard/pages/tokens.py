@@ -14,6 +14,7 @@ from app.dashboard.routing import ADMIN, PageRoute, redirect
 from app.web.documents.fields import read
 from app.web.documents.lists import is_uuid
 from app.web.documents.token import QuotaIn, TokenIn, TokenOut
+from app.web.new_token import new_token
 from app.web.request import uuid_of
 
 ROWS = 50
@@ -30,22 +31,14 @@ async def create(request: PageRequest) -> Response:
     # Written, or ticked in the list.
     slugs = dict.fromkeys(request.fields.get("studies", "").replace(",", " ").split())
     roles = request.fields.get("role", "").split()
-    services = request.api.services
     try:
         given = {name: text for name, text in request.fields.items() if name != "role"}
         document = read(TokenIn, given, roles=roles or None, studies=list(slugs) or None)
         await _refuse_unknown(request, document.studies or ())
-        record, secret = await services.tokens.create(
-            name=document.name,
-            roles=document.all_roles,
-            studies=None if document.studies is None else frozenset(document.studies),
-            subject=None if document.subject is None else services.subject_key.digest(document.subject),
-            expires_at=document.expires_at,
-            actor=str(request.principal.token_id),
-        )
+        made = await new_token(request.api.services, document, request.principal)
     except InvalidRequest as refusal:
         return await show(request, refusal=refusal)
-    return await show(request, made={"name": record.name, "secret": secret})
+    return await show(request, made={"name": made.name, "secret": made.token})
 
 
 async def _refuse_unknown(request: PageRequest, slugs: Iterable[str]) -> None:
