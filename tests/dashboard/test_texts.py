@@ -111,19 +111,19 @@ async def test_a_statement_names_studies_in_the_language_of_the_person(service: 
         await person.client.aclose()
 
 
-async def test_a_third_language_is_a_file_and_a_text(
+async def test_another_language_is_a_file_and_a_text(
     service: Service, meals: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "de.po").write_bytes((HERE / "de.po").read_bytes())
-    (tmp_path / "es.po").write_text('msgid ""\nmsgstr "Language: es\\n"\n\nmsgid "Send"\nmsgstr "Enviar"\n')
+    (tmp_path / "fr.po").write_text('msgid ""\nmsgstr "Language: fr\\n"\n\nmsgid "Send"\nmsgstr "Envoyer"\n')
     monkeypatch.setattr(rendering, "catalogs", lambda: load(tmp_path))
-    change = {"texts": {"es": {"title": "¿Cuánto paga?"}}, "reason": "more people"}
+    change = {"texts": {"fr": {"title": "Combien payez-vous ?"}}, "reason": "more people"}
     edited = await service.call("PATCH", f"/v1/studies/{meals}", "admin", json=change)
-    assert edited.json()["texts"].keys() == {"de", "es"}
+    assert edited.json()["texts"].keys() == {"de", "fr"}
     (path,) = await links(service, meals)
-    spanish = text_of((await service.client.get(path, headers={"Accept-Language": "es"})).text)
-    for said in ("¿Cuánto paga?", "Enviar", "In euros.", "price"):
-        assert said in spanish
+    french = text_of((await service.client.get(path, headers={"Accept-Language": "fr"})).text)
+    for said in ("Combien payez-vous ?", "Envoyer", "In euros.", "price"):
+        assert said in french
 
 
 @pytest.mark.parametrize(

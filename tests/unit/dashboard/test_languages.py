@@ -40,9 +40,12 @@ def test_a_catalog_has_every_text_of_the_pages_and_no_other(path: Path) -> None:
     assert not [one for one, text in translated.items() if marks(one) != marks(text)]
 
 
-def test_pages_speak_english_and_german() -> None:
-    assert {"en", "de"} <= catalogs().keys()
-    assert (catalogs()["de"].name, catalogs()["en"].name) == ("Deutsch", "English")
+def test_pages_speak_english_german_and_spanish() -> None:
+    assert {code: one.name for code, one in catalogs().items()} == {
+        "en": "English",
+        "de": "Deutsch",
+        "es": "Español",
+    }
 
 
 def test_another_language_is_another_file(tmp_path: Path) -> None:
@@ -62,6 +65,8 @@ def test_another_language_is_another_file(tmp_path: Path) -> None:
         (None, "de", "de", "1.234,5"),
         (None, "de-CH, en;q=0.9", "de", "1\N{RIGHT SINGLE QUOTATION MARK}234.5"),
         (None, "DE-at", "de", "1.234,5"),
+        (None, "es", "es", "1.234,5"),
+        (None, "es-MX, de;q=0.9", "es", "1,234.5"),
         (None, "en;q=0.5, de;q=0.7", "de", "1.234,5"),
         (None, "tlh, *;q=0.1, de;q=0", "en", "1,234.5"),
         ("en", "de", "en", "1,234.5"),
