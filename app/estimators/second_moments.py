@@ -8,11 +8,11 @@ is read of T is off by
 .. math:: \text{the noise of the sum of } g + \Big(\sum_i c_i g_i - \bar g\Big)
     - a \epsilon_x \epsilon_y - b \epsilon_x^2 - c \epsilon_y^2,
 
-c_i being weights. Of the risk of 5 % one tenth each bounds either :math:`|\epsilon|` by E; on that event the
-coefficients of the noise are bounded, and :math:`|x - m_x| \le R_x`, so that g spans at most :math:`2 |a| R_x
-R_y + |b| R_x^2 + |c| R_y^2`; a tilt, and a lattice, move its mean by parts of that. Its variance is at most
-the square of half of it, and at most :math:`\max |g|\, (|a| \sqrt{U_x U_y} + |b| U_x + |c| U_y)`, U being the
-most that V can be at that mean.
+c_i being weights. Of the risk of 5 % a twentieth each bounds either :math:`|\epsilon|` by E; on that event
+the coefficients of the noise are bounded, and :math:`|x - m_x| \le R_x`, so that g spans at most :math:`2 |a|
+R_x R_y + |b| R_x^2 + |c| R_y^2`; a tilt, and a lattice, move its mean by parts of that. Its variance is at
+most the square of half of it, and at most :math:`\max |g|\, (|a| \sqrt{U_x U_y} + |b| U_x + |c| U_y)`, U
+being the most that V can be at that mean.
 
 *Intervals* are the hulls of all numbers that T does not reject (Fieller). They are never empty or undefined:
 
@@ -21,7 +21,7 @@ most that V can be at that mean.
 - The correlation has :math:`\rho \sqrt{V_x V_y} = \rho (k V_x + V_y / k) / 2` at :math:`k^2 = V_y / V_x`, so
   it is the root of :math:`T(1, -\rho k / 2, -\rho / 2 k)`; a fifth of the risk bounds k, which is the root of
   :math:`T(0, -k^2, 1)`. The hull is over all of its k.
-- The line at x is :math:`m_y + \beta (x - m_x)`: two fifths of the risk bound the slope, two the error of
+- The line at x is :math:`m_y + \beta (x - m_x)`: 13 twentieths of the risk bound the slope, five the error of
   :math:`M_y - \beta M_x`. It holds at each x alone; between two points of the band the line between their
   ends holds, since the upper end is convex in x and the lower one concave.
 
@@ -58,8 +58,9 @@ POINTS = 21
 NUMBERS = 2 * POINTS + 6
 """About how many numbers an answer has."""
 
-OF_MEAN, _OF_RATIO, _OF_LINE = 0.1, 0.2, 0.4
-"""Parts of the risk: for either mean, for the ratio of both spreads, for either part of a line."""
+OF_MEAN, _OF_RATIO, _OF_SLOPE, _OF_OFFSET = 0.05, 0.2, 0.65, 0.25
+"""Parts of the risk: for either mean, the ratio of both spreads, and both parts of a line, which is off most
+by its slope."""
 
 _STEEPEST = float(GRID_SIZE)
 _CLOSE = 2.0**-14
@@ -342,8 +343,8 @@ class _Band:
 
     @classmethod
     def of(cls, seen: Seen, slope: float) -> "_Band":
-        slopes = _around(seen.slope(_OF_LINE), slope)
-        offset = _STEEPEST if seen.says_nothing else max(seen.offset(one, _OF_LINE) for one in slopes)
+        slopes = _around(seen.slope(_OF_SLOPE), slope)
+        offset = _STEEPEST if seen.says_nothing else max(seen.offset(one, _OF_OFFSET) for one in slopes)
         return cls(means=seen.means, slopes=slopes, offset=offset)
 
     def at(self, x: float) -> Ends:
@@ -459,7 +460,9 @@ class SecretMomentsReader(MomentsReader):
 
     A sum of g over people who weigh a is, off the sums T of Bernstein's polynomials, sum g_ij T_ij: with
     :math:`q(m) = (m^2, -m (1 - m), (1 - m)^2)`, g_ij is :math:`a (i/2 - m_x)(j/2 - m_y) + b q_i(m_x) + c
-    q_j(m_y)`, the blossom of g. At true means and numbers it is noise; `near` bounds what other means move.
+    q_j(m_y)`, the blossom of g. At true means and numbers it is noise. Where these are at most d_x and d_y
+    off, :math:`(i/2 - m_x)(j/2 - m_y)` is by at most :math:`d_x |j/2 - m_y| + d_y |i/2 - m_x| + d_x d_y`, and
+    q_i(m), whose derivative is :math:`2 (m - i/2)`, by :math:`2 d |m - i/2| + d^2`.
 
     Attributes:
         people: The number of people to predict for; None: unknown.
@@ -555,9 +558,12 @@ class SecretMomentsReader(MomentsReader):
             own, other = (np.array([one * one, one * (one - 1), (1 - one) ** 2]) for one in (x, y))
             return a * np.outer(halves - x, halves - y) + b * own[:, None] + c * other[None, :]
 
+        off_x, off_y = max(high_x - x, x - low_x), max(high_y - y, y - low_y)
+        far_x, far_y = np.abs(halves - x)[:, None], np.abs(halves - y)
+
         def noises(a: float, b: float, c: float) -> Sequence[float]:
-            farther = (abs(a) + 2 * abs(b)) * max(high_x - x, x - low_x)
-            farther += (abs(a) + 2 * abs(c)) * max(high_y - y, y - low_y)
+            farther = abs(a) * (off_x * far_y + off_y * far_x + off_x * off_y)
+            farther += abs(b) * off_x * (2 * far_x + off_x) + abs(c) * off_y * (2 * far_y + off_y)
             sizes: list[float] = (np.abs(of(a, b, c, x, y)) + farther).ravel().tolist()
             return sizes
 

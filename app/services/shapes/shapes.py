@@ -12,7 +12,7 @@ from app.services.statistics.drafts import Said
 from app.services.statistics.reading import Reading
 from app.store.database import Run
 
-VERSION = 6
+VERSION = 7
 """Grows whenever the distribution of answers changes."""
 
 

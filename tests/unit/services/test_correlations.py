@@ -264,6 +264,29 @@ def test_a_prediction_off_the_band_is_where_a_band_of_more_points_is(study: Stud
         assert inexact <= int(not inside)
 
 
+@pytest.mark.parametrize("study", [SECRET, SECRET_GAUSSIAN])
+def test_no_coefficient_of_secret_noise_is_larger_wherever_the_means_are(study: StudyDefinition):
+    """Over a grid of means as far off as they can be; at one corner each is about as large as it may be."""
+    rng, study = np.random.default_rng(3), least_of(study)
+    plan = plan_of(study, [cohort(1, study.least, 3000)])
+    seen, _ = plan.reader.seen(plan.noisy({1: sums_of(drawn(rng, 3000), study)})[0])  # type: ignore[attr-defined]
+    x, y = (
+        np.clip(0.5 + mean + near * np.linspace(-1, 1, 21), 0, 1)
+        for mean, near in zip(seen.means, seen.near, strict=True)
+    )
+    i = np.array([0, 0.5, 1])
+    of_x, of_y = i[:, None, None, None] - x[:, None], i[None, :, None, None] - y
+    for a, b, c in [(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, -0.7, 0), (1, -0.3, -0.6), (-2, 3, 1)]:
+        squares = [
+            np.array([m * m, m * (m - 1), (1 - m) ** 2]).reshape(*shape)
+            for m, shape in ((x, (3, 1, 21, 1)), (y, (1, 3, 1, 21)))
+        ]
+        largest = np.abs(a * of_x * of_y + b * squares[0] + c * squares[1]).max(axis=(2, 3)).ravel()
+        allowed = np.array(seen.noises(a, b, c))
+        assert (largest <= allowed * (1 + 1e-12)).all()
+        assert (allowed / largest).min() < 1.05
+
+
 def test_errors_are_as_predicted():
     """Of independent numbers that are spread evenly: 400 draws, the mean of whose squares errs by 7 %."""
     rng = np.random.default_rng(9)
