@@ -4,6 +4,7 @@ Log lines carry ids, codes, names of transactions and durations. They never carr
 aggregates, noisy answers, external ids or secrets.
 """
 
+import json
 import logging
 import sys
 from collections.abc import Mapping, MutableMapping
@@ -37,13 +38,13 @@ def configure_logging(level: str = "info", *, plain: bool = False) -> None:
     renderer: structlog.types.Processor = (
         structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
         if plain
-        else structlog.processors.JSONRenderer()
+        else structlog.processors.JSONRenderer(serializer=_json)
     )
     errors: tuple[structlog.types.Processor, ...] = () if plain else (_name_exception,)
     structlog.configure(
         processors=[*_SHARED, *errors, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
     handler = logging.StreamHandler(sys.stderr)
@@ -64,6 +65,14 @@ def configure_logging(level: str = "info", *, plain: bool = False) -> None:
     logging.getLogger("uvicorn.access").disabled = True
     for chatty in ("httpx", "httpcore", "asyncio", "alembic"):
         logging.getLogger(chatty).setLevel(max(LEVELS[level], logging.WARNING))
+
+
+_encode = json.JSONEncoder(default=repr).encode
+"""One encoder for all lines: `json.dumps` makes one for each."""
+
+
+def _json(line: object, **_: object) -> str:
+    return _encode(line)
 
 
 def _name_exception(

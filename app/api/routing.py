@@ -8,7 +8,7 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.access import access_of
 from app.api.openapi import problem_responses
@@ -74,6 +74,8 @@ class StrictRoute(APIRoute):
             ),
             **self.responses,
         }
+        if (direct := self._direct_endpoint()) is not None:
+            self.app = _answering(self._admitted(direct))
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """As FastAPI does it; HEAD works where GET does."""
@@ -100,11 +102,14 @@ class StrictRoute(APIRoute):
 
     def get_route_handler(self) -> Handler:
         """The handler that FastAPI runs for each request."""
+        return self._admitted(super().get_route_handler())
+
+    def _admitted(self, inner: Handler) -> Handler:
+        """A handler behind the checks of every request."""
         admit = self.access.admit
         known = frozenset(parameter.alias for parameter in self.dependant.query_params)
         open_query = self._open_query
         reads_document = self.body_field is not None
-        inner = self._direct_endpoint() or super().get_route_handler()
 
         async def handle(request: Request) -> Response:
             call = ApiRequest(request.scope, request.receive)
@@ -141,3 +146,13 @@ class StrictRoute(APIRoute):
             return response
 
         return call_endpoint
+
+
+def _answering(handler: Handler) -> ASGIApp:
+    """An application of a handler that leaves nothing to close: FastAPI's own keeps two stacks for that."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        response = await handler(Request(scope, receive))
+        await response(scope, receive, send)
+
+    return answer

@@ -61,10 +61,13 @@ class LimitsMiddleware:
             await self._app(scope, receive, send)
             return
         request_id = request_id_of(scope.get("headers", ()))
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
+        bound = structlog.contextvars.bind_contextvars(request_id=request_id)
+        try:
             begin_steps()
             with self._metrics.tracing.request(scope) as outcome:
                 await self._answer(scope, receive, send, (HEADER, request_id.encode()), outcome)
+        finally:
+            structlog.contextvars.reset_contextvars(**bound)
 
     async def _answer(
         self, scope: Scope, receive: Receive, send: Send, name: tuple[bytes, bytes], outcome: dict[str, int]
@@ -77,13 +80,13 @@ class LimitsMiddleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                noted = scope.get(RESPONSE_HEADERS) or {}
-                headers = [
-                    *message["headers"],
-                    name,
-                    *((key.lower().encode(), value.encode()) for key, value in noted.items()),
-                ]
-                if all(key.lower() != NO_STORE[0] for key, _ in headers):
+                headers = [*message["headers"], name]
+                for key, value in (scope.get(RESPONSE_HEADERS) or {}).items():
+                    headers.append((key.lower().encode(), value.encode()))
+                for key, _ in headers:
+                    if key.lower() == NO_STORE[0]:
+                        break
+                else:
                     headers.append(NO_STORE)
                 message = {**message, "headers": headers}
             await send(message)
@@ -134,15 +137,17 @@ class BodyTimeout:
         """
         if self._complete:
             return await self._receive()
-        self.limit.reschedule(None)
         try:
-            async with asyncio.timeout_at(self._deadline):
-                message = await self._receive()
-        except TimeoutError:
+            message = await self._receive()
+        except asyncio.CancelledError:
+            # The limit's own way to end what waits; one timer is enough for the document and the answer.
+            if not self.limit.expired():
+                raise
             raise RequestTimeout(f"The document did not arrive within {self._seconds:g} seconds.") from None
         self._deadline += len(message.get("body", b"")) / SLOWEST_BYTES_PER_SECOND
         self._complete = not message.get("more_body", False)
-        self.limit.reschedule(self._deadline)
+        if not self.limit.expired():
+            self.limit.reschedule(self._deadline)
         return message
 
 

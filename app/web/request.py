@@ -198,11 +198,16 @@ class ApiRequest(Request):
 
         Raises:
             DocumentTooLarge: it is longer.
+            ClientDisconnect: the client left before its end.
         """
         self.refuse_announced_excess(limit)
-        body = bytearray()
-        async for chunk in self.stream():
-            body += chunk
+        body, more = bytearray(), True
+        while more:
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
             self.refuse_excess(len(body), limit)
         self._body = bytes(body)
         return self._body

@@ -92,6 +92,28 @@ async def test_an_answer_that_does_not_come_is_given_up(
     assert (await service.call("GET", f"/v1/studies/{study}", "analyse")).status_code == 200
 
 
+async def test_an_answer_that_does_not_come_is_given_up_after_its_document_too(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One timer is for both: what has arrived does not stop it."""
+
+    async def endless(*_: Any, **__: Any) -> Any:
+        await asyncio.sleep(60)
+
+    study = await service.study()
+    monkeypatch.setattr(type(service.api.services.contributions), "contribute", endless)
+    started = time.monotonic()
+    response = await service.call(
+        "POST",
+        f"/v1/studies/{study}/contributions",
+        "contribute",
+        content=dribble(in_parts(VALUE, 40), TIMEOUT / 10),
+        headers={"Content-Type": "application/json"},
+    )
+    assert_problem(response, "unavailable", 503)
+    assert TIMEOUT <= time.monotonic() - started < 10
+
+
 @pytest.mark.system
 def test_a_dribbling_client_loses_its_connection(live_server: LiveServer) -> None:
     """On a socket: the problem is sent and the connection closed, whatever else would have come."""

@@ -127,6 +127,9 @@ EXAMPLES: Mapping[str, Any] = {
 }
 
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
 class ContributionOut(WireOut):
     """A stored contribution.
 
@@ -149,7 +152,7 @@ def contribution_bytes(
 ) -> bytes:
     """The JSON of a stored contribution. Epsilons in micro-epsilon, mu^2 in 1e-6; a public one has none."""
     public = trust is Trust.PUBLIC
-    return json.dumps(
+    return _encode(
         {
             "study": study,
             "subject": subject,
@@ -157,8 +160,7 @@ def contribution_bytes(
             "epsilon": None if public else epsilon_to_json(epsilon),
             "mu2": None if public or mu2 is None else epsilon_to_json(mu2),
             "epsilon_used_at_most": None if public else epsilon_to_json(epsilon_used_at_most),
-        },
-        separators=(",", ":"),
+        }
     ).encode()
 
 
