@@ -1,13 +1,15 @@
-"""Make the SDK's models of what the service answers from the OpenAPI document.
+"""Make the SDK's models of what the service answers from the OpenAPI document, and what it can be asked with.
 
-`python client/models.py` (or `make sdk`) writes `dither/_answers.py`, `_plans.py` and `_documents.py`. A test
-fails when they have drifted from the document, and when a field of an answer has no home in them.
+`python client/models.py` (or `make sdk`) writes `dither/_answers.py`, `_plans.py` and `_documents.py`, and
+`_questions.py` from the fields of questions. A test fails when they have drifted from these, and when a field
+of an answer has no home in them.
 
 A model has the fields of one schema, or those of all that an answer may have. Texts are those of the
 document, in the words of Python. What the document cannot say stands in `MODELS`: what is an exact number,
 which fields an answer may lack, and what a model can do.
 """
 
+import keyword
 import re
 import subprocess
 import sys
@@ -19,7 +21,7 @@ from typing import Any
 
 PACKAGE = Path(__file__).parent / "dither"
 WIDTH = 110
-NOTE = "# Made by client/models.py from the OpenAPI document. Do not edit.\n"
+NOTE = "# Made by client/models.py. Do not edit.\n"
 
 RULES: Mapping[str, str] = {
     r"([;.] )left out\b": r"\1None",
@@ -403,7 +405,11 @@ def module(name: str, schemas: Mapping[str, Any]) -> str:
         for schema, alias in LITERALS.items()
         if name == "_documents.py"
     ]
-    text = "\n\n".join([f'"""{meaning}"""', *_imports(name), *literals, body])
+    return formatted(name, "\n\n".join([f'"""{meaning}"""', *_imports(name), *literals, body]))
+
+
+def formatted(name: str, text: str) -> str:
+    """The text of a module as it is written."""
     path = str(PACKAGE / name)
     for command in (("check", "--fix-only", "--select", "I,F401"), ("format",)):
         text = subprocess.run(  # noqa: S603  # ruff, on our own text
@@ -431,9 +437,61 @@ def _imports(name: str) -> Iterator[str]:
     )
 
 
+APART = ("standardize", "edges", "bins")
+"""Fields that methods take in the words of Python, as those without which there is no answer."""
+
+
+def asked_with() -> Mapping[str, Mapping[str, str]]:
+    """By statistic the fields that its method takes by their own names, with their types."""
+    from app.core.question import FIELDS, STATISTICS, Kind
+    from app.estimators.registry import ESTIMATORS
+    from app.web.documents.series import ASKED
+
+    kinds = {Kind.TEXT: "str", Kind.LABELS: "str", Kind.FLAG: "bool", Kind.WHOLE: "int"}
+    types = {name: kinds.get(one.kind, "Parameter") for name, one in FIELDS.items()} | {
+        "where": "Where | None"
+    }
+    own = [one.name for estimator in ESTIMATORS.values() for one in estimator.parameters]
+    asked = {name: (one.fields, one.needs) for name, one in STATISTICS.items()}
+    asked |= dict.fromkeys(("change", "trend"), (ASKED, ()))
+    return {
+        statistic: {
+            f"{name}_" if name in keyword.kwlist else name: types.get(name, "Parameter")
+            for name in (*fields, *(own if "estimator" in fields else ()))
+            if name not in (*APART, *needs)
+        }
+        for statistic, (fields, needs) in asked.items()
+    }
+
+
+def questions() -> str:
+    """The text of the module of what methods are asked with, formatted."""
+    classes: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for statistic, fields in asked_with().items():
+        classes.setdefault(tuple(fields.items()), []).append(statistic)
+    body = "\n\n".join(
+        f'class {named(statistics[0])}(TypedDict, total=False):\n    """Of {", ".join(statistics)}."""\n\n'
+        + "".join(f"    {name}: {kind}\n" for name, kind in fields)
+        for fields, statistics in classes.items()
+    )
+    head = '"""What statistics can be asked with besides: see the reference of the service."""\n'
+    imports = (
+        "from typing import TypedDict\n",
+        "from dither._calls import Where",
+        "from dither._wire import Parameter\n",
+    )
+    return formatted("_questions.py", "\n".join([head, *imports, body]))
+
+
+def named(statistic: str) -> str:
+    """The class of what a statistic can be asked with."""
+    return statistic.title()
+
+
 def modules(document: Mapping[str, Any]) -> Mapping[Path, str]:
     """Every module that is made, and its text."""
-    return {PACKAGE / name: module(name, document["components"]["schemas"]) for name in MODULES}
+    made = {name: module(name, document["components"]["schemas"]) for name in MODULES}
+    return {PACKAGE / name: text for name, text in {**made, "_questions.py": questions()}.items()}
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-# Made by client/models.py from the OpenAPI document. Do not edit.
+# Made by client/models.py. Do not edit.
 """Answers."""
 
 from collections.abc import Mapping, Sequence

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from inspect import iscoroutinefunction
-from typing import TypeVar
+from typing import TypeVar, cast
 from urllib.parse import quote
 
 from dither._errors import InvalidRequest, ResponseError
@@ -228,9 +228,10 @@ Where = str | Mapping[str, str]
 """Of whom: {"region": "north"}, or region:north."""
 
 
-def asked(where: Where | None, parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
-    """The parameters of a question, with those of whom it is; `for_` is `for`, which Python has itself."""
-    question = {name.removesuffix("_"): value for name, value in parameters.items()}
+def asked(parameters: Mapping[str, object]) -> dict[str, Parameter]:
+    """The parameters of a question, `where` among them; `for_` is `for`, which Python has itself."""
+    question = {name.removesuffix("_"): cast(Parameter, value) for name, value in parameters.items()}
+    where = cast(Where | None, question.pop("where", None))
     if where is None:
         return question
     if isinstance(where, str):

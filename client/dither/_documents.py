@@ -1,4 +1,4 @@
-# Made by client/models.py from the OpenAPI document. Do not edit.
+# Made by client/models.py. Do not edit.
 """Series, studies, budgets, sessions, tokens and links."""
 
 from collections.abc import Mapping, Sequence

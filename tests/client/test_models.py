@@ -1,21 +1,26 @@
 """What answers are read into is made from the OpenAPI document, and has a place for all that they say."""
 
 import importlib.util
+import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
 from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import dither
 import pytest
 from dither import _sessions
-from dither._wire import build
+from dither._calls import Where
+from dither._wire import Parameter, build
 
+from app.core.question import FIELDS, STATISTICS, Kind
+from app.estimators.registry import ESTIMATORS
 from app.main import create_app
 from app.settings import Settings
+from app.web.documents.series import ASKED
 
 SCRIPT = Path(dither.__file__).parents[1] / "models.py"
 
@@ -206,6 +211,36 @@ def test_what_a_former_service_leaves_out_is_no_fault(script: ModuleType) -> Non
 )
 def test_the_words_of_the_document_are_said_in_python(script: ModuleType, text: str, python: str) -> None:
     assert script.in_python(text) == python
+
+
+TYPES = {Kind.TEXT: str, Kind.LABELS: str, Kind.FLAG: bool, Kind.WHOLE: int}
+"""Of fields; numbers are any of `Parameter`, and `where` may be a mapping."""
+
+IN_PYTHON = {"first": "measures", "second": "measures", "for_": "for"}
+"""What methods call fields otherwise."""
+
+OF_STUDIES = {"change": ASKED, "trend": ASKED}
+"""What is asked of a series of studies."""
+
+
+@pytest.mark.parametrize("statistic", [*STATISTICS, *OF_STUDIES])
+def test_a_method_takes_every_field_of_its_statistic_by_its_type(
+    statistic: str, document: Mapping[str, Any]
+) -> None:
+    wanted = set(STATISTICS[statistic].fields if statistic in STATISTICS else OF_STUDIES[statistic])
+    if "estimator" in wanted:
+        wanted |= {one.name for estimator in ESTIMATORS.values() for one in estimator.parameters}
+    for client in (dither.Client, dither.AsyncClient):
+        taken = dict(inspect.signature(getattr(client, statistic)).parameters)
+        (besides,) = get_args(taken.pop("parameters").annotation)
+        typed = get_type_hints(besides)
+        apart = taken.keys() - {"self", "study"}
+        assert not apart & typed.keys()
+        assert {IN_PYTHON.get(name, name) for name in apart | typed.keys()} == wanted
+        for name, kind in typed.items():
+            field = FIELDS.get(IN_PYTHON.get(name, name))
+            said = Parameter if field is None else TYPES.get(field.kind, Parameter)
+            assert kind == (Where | None if name == "where" else said), name
 
 
 def test_what_could_be_a_key_still_can() -> None:

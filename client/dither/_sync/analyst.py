@@ -3,7 +3,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Unpack
 
+from dither import _questions as asking
 from dither._answers import Release
 from dither._calls import (
     Labels,
@@ -76,7 +78,7 @@ class Analyst(Base):
             >>> print(plan)
             now 32.0 ± 2.1; for another 0.1 of each epsilon ± 1.1, which costs a person at most 0.25
         """
-        question: dict[str, Parameter] = {"statistic": statistic, **asked(where, parameters)}
+        question: dict[str, Parameter] = {"statistic": statistic, **asked({"where": where, **parameters})}
         if fresh is not False:
             question["fresh"] = fresh
         return self._run(self._calls.read(Plan, f"{study_path(study)}/plan", question))
@@ -99,12 +101,7 @@ class Analyst(Base):
         return self._run(self._calls.call(Plans, "POST", f"{study_path(study)}/plan", document))
 
     def mean(
-        self,
-        study: str,
-        *,
-        where: Where | None = None,
-        standardize: Shares | None = None,
-        **parameters: Parameter,
+        self, study: str, *, standardize: Shares | None = None, **parameters: Unpack[asking.Mean]
     ) -> Release:
         """The mean: the best release for this question so far.
 
@@ -116,8 +113,7 @@ class Analyst(Base):
             where: Of whom, as {"region": "north"}: people with other labels pay nothing. None for all.
             standardize: The share of each label in the population, as {"region": {"north": .4, "south": .6}}:
                 the mean is then that of the answers for labels, so weighed; it costs no more than these.
-            **parameters: The question's parameters, for example `estimator`, `share`, `epsilon` or
-                `tilt`; `by="region"` answers for each label besides, each person charged for the own label
+            **parameters: `by="region"` answers for each label besides, each person charged for the own label
                 only, and `simultaneous=True` adds intervals that hold for all labels at once;
                 `measure="income"` asks for that number in a study of several; `range="found"` finds the
                 range of the values first, with a part of the price, also with `by`: one for all labels.
@@ -127,9 +123,9 @@ class Analyst(Base):
             >>> first == second
             True
         """
-        return self._statistic(study, "mean", by_shares(standardize) | parameters, where)
+        return self._statistic(study, "mean", by_shares(standardize) | parameters)
 
-    def sum(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
+    def sum(self, study: str, **parameters: Unpack[asking.Sum]) -> Release:
         """The sum of the values of all who contributed, where their number is public.
 
         Privacy: read off the release of the mean of the same question: after that it costs nothing more.
@@ -139,9 +135,9 @@ class Analyst(Base):
             >>> mean.id == total.id
             True
         """
-        return self._statistic(study, "sum", parameters, where)
+        return self._statistic(study, "sum", parameters)
 
-    def variance(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
+    def variance(self, study: str, **parameters: Unpack[asking.Variance]) -> Release:
         """The variance of the values, in the data's unit squared.
 
         Privacy: as `sum`; where the number of people is secret, variance and sd share a release of their own.
@@ -151,9 +147,9 @@ class Analyst(Base):
             >>> variance.id == sd.id
             True
         """
-        return self._statistic(study, "variance", parameters, where)
+        return self._statistic(study, "variance", parameters)
 
-    def sd(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
+    def sd(self, study: str, **parameters: Unpack[asking.Variance]) -> Release:
         """The standard deviation of the values.
 
         Privacy: as `variance`, off the same release.
@@ -163,16 +159,9 @@ class Analyst(Base):
             >>> mean.id == sd.id
             True
         """
-        return self._statistic(study, "sd", parameters, where)
+        return self._statistic(study, "sd", parameters)
 
-    def difference(
-        self,
-        study: str,
-        *,
-        between: Labels,
-        where: Where | None = None,
-        **parameters: Parameter,
-    ) -> Release:
+    def difference(self, study: str, *, between: Labels, **parameters: Unpack[asking.Difference]) -> Release:
         """The mean of the people with a label less that of the people with another one.
 
         Privacy: read off the release by labels, as `mean` with `by` makes it: after that it costs nothing.
@@ -180,8 +169,7 @@ class Analyst(Base):
         Args:
             study: The study's slug.
             between: An attribute and two of its labels, as {"region": ["north", "south"]}.
-            where: Of whom, by other attributes; None for all people.
-            **parameters: The question's parameters, for example `share` or `estimator`.
+            where, **parameters: As for `mean`, `where` by other attributes.
 
         Examples:
             >>> means = analyst.mean("commute", by="region")
@@ -190,7 +178,7 @@ class Analyst(Base):
             True
         """
         question = {"of": "mean", **between_labels(between), **parameters}
-        return self._statistic(study, "difference", question, where)
+        return self._statistic(study, "difference", question)
 
     def histogram(
         self,
@@ -198,8 +186,7 @@ class Analyst(Base):
         *,
         edges: str | Sequence[Numeric] | None = None,
         bins: int | None = None,
-        where: Where | None = None,
-        **parameters: Parameter,
+        **parameters: Unpack[asking.Histogram],
     ) -> Release:
         """Which part of the people lies in each bin: the best release for this question so far.
 
@@ -209,34 +196,30 @@ class Analyst(Base):
             study: The study's slug.
             edges: Where bins begin and end; what they leave of the range are bins of their own.
             bins: The number of equal bins over the range, in place of edges.
-            where: Of whom, as {"region": "north"}: people with other labels pay nothing. None for all.
-            **parameters: The question's parameters, for example `share`, `epsilon` or `tilt`; `by="region"`
-                answers for each label besides, each person charged for the own label only.
+            where, **parameters: As for `mean`.
 
         Examples:
             >>> found = analyst.histogram("commute", edges=[30, 60])
             >>> [(one.lower, one.upper, one.share) for one in found.bins]
             [(0.0, 30.0, 0.4), (30.0, 60.0, 0.5), (60.0, 120.0, 0.1)]
         """
-        return self._statistic(study, "histogram", by_bins(edges, bins) | parameters, where)
+        return self._statistic(study, "histogram", by_bins(edges, bins) | parameters)
 
-    def shares(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
+    def shares(self, study: str, **parameters: Unpack[asking.Histogram]) -> Release:
         """Which part of the people made each choice: the best release for this question so far.
 
         Privacy: as `mean`.
 
         Args:
             study: The study's slug; it asks for a choice, or for one among its measures.
-            where: Of whom, as {"region": "north"}: people with other labels pay nothing. None for all.
-            **parameters: The question's parameters, for example `share`, `epsilon` or `tilt`, `measure` or
-                `by` as for `histogram`.
+            where, **parameters: As for `mean`.
 
         Examples:
             >>> found = analyst.shares("party")
             >>> [(one.choice, one.share) for one in found.choices]
             [('red', 0.5), ('green', 0.3), ('blue', 0.2)]
         """
-        return self._statistic(study, "shares", parameters, where)
+        return self._statistic(study, "shares", parameters)
 
     def distribution(
         self,
@@ -244,8 +227,7 @@ class Analyst(Base):
         *,
         edges: str | Sequence[Numeric] | None = None,
         bins: int | None = None,
-        where: Where | None = None,
-        **parameters: Parameter,
+        **parameters: Unpack[asking.Histogram],
     ) -> Release:
         """Which part of the people lies below the end of each bin, never falling, with a band.
 
@@ -259,11 +241,9 @@ class Analyst(Base):
             >>> [(one.upper, one.share) for one in found.bins]
             [(30.0, 0.4), (60.0, 0.9), (120.0, 1.0)]
         """
-        return self._statistic(study, "distribution", by_bins(edges, bins) | parameters, where)
+        return self._statistic(study, "distribution", by_bins(edges, bins) | parameters)
 
-    def quantile(
-        self, study: str, q: Numeric, *, where: Where | None = None, **parameters: Parameter
-    ) -> Release:
+    def quantile(self, study: str, q: Numeric, **parameters: Unpack[asking.Quantile]) -> Release:
         """The value at or below which a part `q` of the people lies.
 
         Privacy: as `mean`; value and interval are read off noisy counts.
@@ -271,19 +251,18 @@ class Analyst(Base):
         Args:
             study: The study's slug.
             q: Above 0 and below 1, at most six decimals.
-            where: Of whom, as {"region": "north"}: people with other labels pay nothing. None for all.
-            **parameters: The question's parameters, for example `share` or `epsilon`; `for_="estimate"` makes
-                the value nearer and its interval wider; `by="region"` answers for each label, with half of
-                the price.
+            where: As for `mean`.
+            **parameters: `for_="estimate"` makes the value nearer and its interval wider; `by="region"`
+                answers for each label, with half of the price.
 
         Examples:
             >>> found = analyst.quantile("commute", 0.9)
             >>> print(found.estimate, found.interval.lower, found.interval.upper)
             58.0 51.0 66.0
         """
-        return self._statistic(study, "quantile", {"q": exact_text("q", q)} | parameters, where)
+        return self._statistic(study, "quantile", {"q": exact_text("q", q)} | parameters)
 
-    def median(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
+    def median(self, study: str, **parameters: Unpack[asking.Quantile]) -> Release:
         """The value at or below which half of the people lie.
 
         Privacy: as `quantile`, of which it is the one at 0.5: both are one release.
@@ -293,9 +272,9 @@ class Analyst(Base):
             >>> print(median.estimate)
             58.0
         """
-        return self._statistic(study, "median", parameters, where)
+        return self._statistic(study, "median", parameters)
 
-    def count(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
+    def count(self, study: str, **parameters: Unpack[asking.Count]) -> Release:
         """The number of people: that of now where it is public, else with noise; also `by` an attribute.
 
         Privacy: where it is public it costs nothing; where it is secret as `mean`.
@@ -304,10 +283,10 @@ class Analyst(Base):
             >>> print((analyst.count("commute", where={"region": "north"})).estimate)
             400.0
         """
-        return self._statistic(study, "count", parameters, where)
+        return self._statistic(study, "count", parameters)
 
     def covariance(
-        self, study: str, first: str, second: str, *, where: Where | None = None, **parameters: Parameter
+        self, study: str, first: str, second: str, **parameters: Unpack[asking.Covariance]
     ) -> Release:
         """The covariance of two of the numbers of a study: the best release for this question so far.
 
@@ -318,10 +297,10 @@ class Analyst(Base):
             >>> print((analyst.covariance("household", "income", "age")).estimate)
             120.0
         """
-        return self._statistic(study, "covariance", {"measures": f"{first},{second}"} | parameters, where)
+        return self._statistic(study, "covariance", {"measures": f"{first},{second}"} | parameters)
 
     def correlation(
-        self, study: str, first: str, second: str, *, where: Where | None = None, **parameters: Parameter
+        self, study: str, first: str, second: str, **parameters: Unpack[asking.Covariance]
     ) -> Release:
         """The correlation of two numbers, and in `lines` either on the other.
 
@@ -331,11 +310,9 @@ class Analyst(Base):
             >>> print((analyst.correlation("household", "income", "age")).estimate)
             0.5
         """
-        return self._statistic(study, "correlation", {"measures": f"{first},{second}"} | parameters, where)
+        return self._statistic(study, "correlation", {"measures": f"{first},{second}"} | parameters)
 
-    def table(
-        self, study: str, first: str, second: str, *, where: Where | None = None, **parameters: Parameter
-    ) -> Release:
+    def table(self, study: str, first: str, second: str, **parameters: Unpack[asking.Covariance]) -> Release:
         """Two choices of people: `cells`, and the `p_value` of their independence.
 
         Privacy: as `shares`.
@@ -344,11 +321,9 @@ class Analyst(Base):
             >>> print((analyst.table("household", "party", "sex")).cells[0].share)
             0.3
         """
-        return self._statistic(study, "table", {"measures": f"{first},{second}"} | parameters, where)
+        return self._statistic(study, "table", {"measures": f"{first},{second}"} | parameters)
 
-    def regression(
-        self, study: str, of: str, on: str, *, where: Where | None = None, **parameters: Parameter
-    ) -> Release:
+    def regression(self, study: str, of: str, on: str, **parameters: Unpack[asking.Regression]) -> Release:
         """The line of one number on another: `slope`, `intercept`, `r_squared`, `band`; `prediction` at `at`.
 
         Privacy: free after their `correlation`, else as `covariance`.
@@ -357,17 +332,16 @@ class Analyst(Base):
             >>> print((analyst.regression("household", of="income", on="age")).slope.estimate)
             2.0
         """
-        return self._statistic(study, "regression", {"of": of, "on": on} | parameters, where)
+        return self._statistic(study, "regression", {"of": of, "on": on} | parameters)
 
-    def describe(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Release:
+    def describe(self, study: str, **parameters: Unpack[asking.Quantile]) -> Release:
         """Count, mean, standard deviation and quartiles: one release with one price.
 
         Privacy: as `mean`; mean and standard deviation have two fifths of the price, each quartile a fifth.
 
         Args:
             study: The study's slug.
-            where: Of whom; None for all.
-            **parameters: The question's parameters, for example `share`, `epsilon`, `by` or `for_`.
+            where, **parameters: As for `quantile`.
 
         Examples:
             >>> found = analyst.describe("commute")
@@ -376,9 +350,9 @@ class Analyst(Base):
             >>> [one.estimate for one in found.quartiles]
             [22.0, 31.0, 40.0]
         """
-        return self._statistic(study, "describe", parameters, where)
+        return self._statistic(study, "describe", parameters)
 
-    def change(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Series:
+    def change(self, study: str, **parameters: Unpack[asking.Change]) -> Series:
         """The mean of a study less that of the one before it in its series, off what is published.
 
         Privacy: costs nothing.
@@ -387,9 +361,9 @@ class Analyst(Base):
             >>> print((analyst.change("commute")).in_words)
             0.31 (0.05 to 0.57) since mood-1 (95% interval)
         """
-        return self._series(study, "change", parameters, where)
+        return self._series(study, "change", parameters)
 
-    def trend(self, study: str, *, where: Where | None = None, **parameters: Parameter) -> Series:
+    def trend(self, study: str, **parameters: Unpack[asking.Change]) -> Series:
         """The slope, per study, of the line through the means of a series up to this study.
 
         Privacy: costs nothing.
@@ -398,23 +372,15 @@ class Analyst(Base):
             >>> print((analyst.trend("commute")).estimate)
             0.31
         """
-        return self._series(study, "trend", parameters, where)
+        return self._series(study, "trend", parameters)
 
-    def _series(
-        self, study: str, statistic: str, parameters: Mapping[str, Parameter], where: Where | None
-    ) -> Series:
+    def _series(self, study: str, statistic: str, parameters: Mapping[str, object]) -> Series:
         path = f"{study_path(study)}/statistics/{statistic}"
-        return self._run(self._calls.read(Series, path, asked(where, parameters)))
+        return self._run(self._calls.read(Series, path, asked(parameters)))
 
-    def _statistic(
-        self,
-        study: str,
-        statistic: str,
-        parameters: Mapping[str, Parameter],
-        where: Where | None,
-    ) -> Release:
+    def _statistic(self, study: str, statistic: str, parameters: Mapping[str, object]) -> Release:
         path = f"{study_path(study)}/statistics/{statistic}"
-        return self._run(self._calls.read(Release, path, asked(where, parameters)))
+        return self._run(self._calls.read(Release, path, asked(parameters)))
 
     def release(
         self,
@@ -455,7 +421,7 @@ class Analyst(Base):
             0.5
         """
         path = f"{study_path(study)}/releases"
-        question: dict[str, Parameter] = {"statistic": statistic, **asked(where, parameters)}
+        question: dict[str, Parameter] = {"statistic": statistic, **asked({"where": where, **parameters})}
         if allow_worse is not False:
             question["allow_worse"] = allow_worse
         if fresh is not False:
