@@ -85,7 +85,7 @@ async def _measured(here: Installation, rows: Sequence[Row], people: int, rounds
                 await _post(client, here.contribute, path, records)
             for step in range(1, rounds + 2):
                 for row in rows:
-                    asked = {**row.question, "share": step / 25, "allow_worse": True}
+                    asked = {**row.question, "share": step / 40, "allow_worse": True}
                     took[row.every].append(await _release(client, here, row.every, asked))
                     with patch.object(confidence, "OTHERS", ()):
                         took[row.one].append(await _release(client, here, row.one, asked))

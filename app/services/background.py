@@ -30,17 +30,20 @@ async def for_ever(
 ) -> None:
     """Do one step after the other, whatever fails.
 
-    Of a database that is down for an hour it writes one line, not thousands.
+    Of a database that is down for an hour it writes one line, not thousands. A service that starts has its
+    connections for those who ask, so the first step comes after a rest, too.
 
     Args:
         step: Says whether there is more to do at once.
-        rest: Seconds before the next step where there is not, or where this one failed.
+        rest: Seconds before the first step, and before the next one where there is not, or this one failed.
         log: Where failures are written.
         failed: The event of the first failure in a row.
         recovered: That of the first step that works again, if it is to be written.
     """
-    failing = False
+    failing, more = False, False
     while True:
+        if not more:
+            await asyncio.sleep(rest)
         more = False
         try:
             more = await step()
@@ -51,5 +54,3 @@ async def for_ever(
             if not failing:
                 log.warning(failed, exc_info=True)
             failing = True
-        if not more:
-            await asyncio.sleep(rest)

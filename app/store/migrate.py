@@ -13,7 +13,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import URL, Connection, text
+from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
@@ -176,7 +176,7 @@ async def upgrade(url: str, *, partitions: int | None = None) -> Migration:
 
 
 @asynccontextmanager
-async def _connection(database: str | URL | AsyncEngine) -> AsyncIterator[AsyncConnection]:
+async def _connection(database: str | AsyncEngine) -> AsyncIterator[AsyncConnection]:
     """One connection without transactions, closed afterwards; that of a pool goes back to it.
 
     Raises:
@@ -184,7 +184,7 @@ async def _connection(database: str | URL | AsyncEngine) -> AsyncIterator[AsyncC
         SchemaMismatch: it is a pooler's, which gives its session away.
     """
     engine = database
-    if isinstance(engine, str | URL):
+    if isinstance(engine, str):
         engine = create_async_engine(async_url(engine), poolclass=NullPool, isolation_level="AUTOCOMMIT")
     try:
         async with engine.connect() as connection:
@@ -225,8 +225,14 @@ async def _check_server(connection: AsyncConnection) -> None:
             f"the database keeps text as {encoding}, which cannot hold all of it: "
             f"make one with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
         )
-    async with _connection(connection.engine.url) as other:
-        first, second, again = [await READ_BACKEND.one(one) for one in (connection, other, other)]
+    first = await READ_BACKEND.one(connection)
+    # The driver's own is enough: one of an engine would first ask for what SQLAlchemy knows of its server.
+    arguments, options = connection.dialect.create_connect_args(connection.engine.url)
+    other = await asyncpg.connect(*arguments, **options)
+    try:
+        [second], [again] = [await READ_BACKEND.fetch(other, {}) for _ in range(2)]
+    finally:
+        await other.close()
     if first == second or second != again:
         raise SchemaMismatch(POOLED)
 

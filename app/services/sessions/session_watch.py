@@ -1,6 +1,5 @@
 """Watching the clock for sessions: rounds close and sessions end by time, without a request."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -54,7 +53,6 @@ class SessionWatch:
             await self._closer.stop()
 
     async def _watch(self) -> None:
-        await asyncio.sleep(WATCH_SECONDS)
         failed, recovered = "session_watch_failed", "session_watch_recovered"
         await for_ever(self._look, WATCH_SECONDS, self._log, failed=failed, recovered=recovered)
 

@@ -164,12 +164,15 @@ def test_without_a_tilt_and_leavers_it_is_generalized_least_squares(sums, varian
 @given(sums=situations())
 @settings(max_examples=40)
 def test_with_a_tilt_it_is_nearly_what_a_general_solver_finds(tilt, excess, sums):
-    """Of 1,413 situations the square error was above the solver's by .13 % at a tilt of .1, 5.6 % at 1."""
+    """Of 1,413 situations the square error was above the solver's by .13 % at a tilt of .1, 5.6 % at 1.
+
+    Where public people leave no error, the solver finds one of its own tolerance.
+    """
     assume(not sums.absent.all())
     oracle = Oracle(sums, tilt)
     shares, best = shares_of(sums, tilt), oracle.error(oracle.solve())
     assert shares.min() >= 0
-    assert (1 - 1e-3) * best <= oracle.error(shares) <= (1 + excess) * best
+    assert (1 - 1e-3) * best - 1e-15 <= oracle.error(shares) <= (1 + excess) * best
 
 
 def test_control_equal_shares_are_far_from_the_best_ones():

@@ -82,9 +82,9 @@ def test_the_error_is_that_of_the_best_weights_for_sums_of_the_same_people(study
 @pytest.mark.long
 @STUDIES
 def test_intervals_cover_also_after_people_have_left_and_come(study: StudyDefinition) -> None:
-    """Of 300 studies at 95 %, more than 27 miss with a probability below .002; half as wide, more do."""
+    """Of 300 studies at 95 %, more than 38 miss with a probability below 1e-7; a third as wide, more do."""
     generator = np.random.default_rng(5)
-    studies, missed, missed_by_half = 300, 0, 0
+    studies, missed, missed_by_third = 300, 0, 0
     errors, stated = np.zeros((300, 2)), (0.0, 0.0)
     for number in range(studies):
         values = (generator.integers(0, 2, PEOPLE) * GRID_SIZE).tolist()
@@ -98,17 +98,17 @@ def test_intervals_cover_also_after_people_have_left_and_come(study: StudyDefini
         truth = float(np.mean(stayed + came)) / GRID_SIZE
         interval = found.conclusion.interval
         missed += not interval.lower <= truth <= interval.upper
-        half = (interval.upper - interval.lower) / 4
-        missed_by_half += not abs(found.conclusion.estimate - truth) <= half
+        third = (interval.upper - interval.lower) / 6
+        missed_by_third += not abs(found.conclusion.estimate - truth) <= third
         # About these people, and about others like them.
         errors[number] = found.conclusion.estimate - truth, found.conclusion.estimate - 0.5
         assert found.plan.population_error is not None
         stated = found.plan.predicted_error, found.plan.population_error
-    assert missed <= 27
-    assert missed_by_half > 27
-    # The mean square of 300 normal errors is within 30 % with probability .9997.
-    assert (np.sqrt(np.mean(np.square(errors), axis=0)) < 1.15 * np.array(stated)).all()
-    assert 1 - binom.cdf(27, studies, 0.05) < 0.002
+    assert missed <= 38
+    assert missed_by_third > 38
+    # Even where one Laplace is all of an error, the mean square of 300 is below 1.96 but once in a million.
+    assert (np.sqrt(np.mean(np.square(errors), axis=0)) < 1.4 * np.array(stated)).all()
+    assert binom.sf(38, studies, 0.05) < 1e-7
 
 
 def test_an_answer_by_another_number_of_queries_keeps_nothing() -> None:
