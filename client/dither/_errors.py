@@ -134,7 +134,7 @@ class ReportAfterSpending(DeviceRefusal):
     """Something was spent on this subject before, and the study's reports need everything that there is.
 
     A Gaussian report takes the whole delta of the study, and the range of a bounded one (duchi, piecewise,
-    hybrid) is that of its whole epsilon.
+    hybrid, optimal) is that of its whole epsilon.
     """
 
     code = "report_after_spending"

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 from dither.device.gaussian import gaussian_sigma, micro_mu2
+from dither.device.optimal import TICKETS, UNIT, optimal_table
 from dither.device.shapes import HYBRID_BITS, duchi_reach, hybrid_share, piecewise_shape
 
 from app.core.epsilon import MICRO, amount_of
@@ -43,8 +44,9 @@ def randomize(mechanism: LocalMechanism, epsilon: int, delta: int, values: Float
         case LocalMechanism.PIECEWISE:
             return _piecewise(epsilon, values, random)
         case LocalMechanism.HYBRID:
-            piecewise = random.random(values.shape) < hybrid_share(epsilon) / 2**HYBRID_BITS
-            return np.where(piecewise, _piecewise(epsilon, values, random), _duchi(epsilon, values, random))
+            return _hybrid(epsilon, values, random)
+        case LocalMechanism.OPTIMAL:
+            return _optimal(epsilon, values, random)
 
 
 def _duchi(epsilon: int, values: Floats, random: Random) -> Floats:
@@ -63,6 +65,27 @@ def _piecewise(epsilon: int, values: Floats, random: Random) -> Floats:
     far = 2 * drift * random.random(values.shape) - drift
     far += np.where(far < middle, -window / 2, window / 2)
     report: Floats = 0.5 + np.where(inside, near, far)
+    return report
+
+
+def _hybrid(epsilon: int, values: Floats, random: Random) -> Floats:
+    piecewise = random.random(values.shape) < hybrid_share(epsilon) / 2**HYBRID_BITS
+    return np.where(piecewise, _piecewise(epsilon, values, random), _duchi(epsilon, values, random))
+
+
+def _optimal(epsilon: int, values: Floats, random: Random) -> Floats:
+    table = optimal_table(epsilon)
+    if table is None:
+        return _hybrid(epsilon, values, random)
+    places = np.floor(values * table.steps + random.random(values.shape)).astype(int)
+    # One ascending list holds the ends of all rows, each moved by its number.
+    laws = [list(table.law(place).values()) for place in range(table.steps + 1)]
+    ends = np.array([np.cumsum([float(share) for share in law]) for law in laws])
+    ends[:, -1] = 1
+    tickets = places + np.floor(random.random(values.shape) * TICKETS) / TICKETS
+    moved = (ends + np.arange(table.steps + 1)[:, np.newaxis]).ravel()
+    columns = np.searchsorted(moved, tickets, side="right") - places * len(table.reports)
+    report: Floats = 0.5 + np.array(table.reports)[columns] * (UNIT / GRID_SIZE)
     return report
 
 

@@ -7,7 +7,7 @@ from app.core.study import LocalMechanism
 from tests.api.service import Service, assert_problem
 from tests.support.reports import report_range
 
-MECHANISMS = ["laplace", "gaussian", "duchi", "piecewise", "hybrid"]
+MECHANISMS = ["laplace", "gaussian", "duchi", "piecewise", "hybrid", "optimal"]
 DELTA = 1e-6
 EPSILON = 1_000_000
 
@@ -130,7 +130,7 @@ async def test_a_report_is_as_far_out_as_what_its_owner_has_left_explains(servic
     assert await send(service, study, second, way) == "created"
 
 
-@pytest.mark.parametrize("mechanism", ["duchi", "piecewise", "hybrid"])
+@pytest.mark.parametrize("mechanism", ["duchi", "piecewise", "hybrid", "optimal"])
 @pytest.mark.parametrize("way", ["single", "batch"])
 async def test_a_bounded_report_stays_the_only_one_also_in_a_batch(
     service: Service, mechanism: str, way: str

@@ -51,6 +51,7 @@ KINDS = (
     Kind("duchi", mechanism="duchi"),
     Kind("piecewise", mechanism="piecewise"),
     Kind("hybrid", mechanism="hybrid"),
+    Kind("optimal", mechanism="optimal"),
     Kind("vectors", dimension=3),
     Kind("secret", relation="add_remove_one", trust=("central", "public")),
     Kind("listed", epsilons=("0.5", "1", "1.23", "1.25", "2")),

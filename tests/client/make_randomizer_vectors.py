@@ -31,6 +31,7 @@ DELTAS = [
 ]
 POINTS = [0, 1, GRID_SIZE // 3, GRID_SIZE // 2, GRID_SIZE]
 REPORT_EPSILONS = [10_000, 600_000, 1_000_000, 8_000_000]
+OPTIMAL_EPSILONS = [1_034_000, 1_200_000, 2_000_000, 4_000_000]
 SIGMAS = [1, 2, 7, 64, 1_000, 536_751_364, 5_000_000_000, 66_084_241_022]
 DELTA = 1_000_000
 RANGES = [
@@ -69,6 +70,11 @@ ABOUT = [
     " u = below(w I + 2 drift O). If u < w I: m - reach + floor(u / I). Otherwise y = floor((u - w I) / O) -"
     " drift - reach, and y + w where y >= m - reach. The report is N/2 plus that.",
     "hybrid(x): if share > 0, draw 32 bits; below share: piecewise(x). Otherwise duchi(x).",
+    "optimal(x): the last table of client/dither/device/optimal.json (epsilon, until, steps, reports, rows)"
+    " with table epsilon <= epsilon < until; none: hybrid(x). step = N / steps; draw as many bits b as step"
+    " has zeros; i = floor((x + N/2 + b) / step). Row i, or where there is none row steps - i backwards. Draw"
+    " 32 bits: the report is N/2 plus 2^25 times the first one where the sum of the row's weights up to it is"
+    " above them.",
     "sigmas: mu2 = the largest integer with delta >= Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 -"
     " epsilon/mu), mu^2 = mu2 / 10^6; s = the least integer, at least 64, with s^2 - 9 >= N^2 10^6 / mu2."
     " delta counts 1e-12. pure = the largest integer with e^(pure / 10^6) <= Phi(mu/2) / Phi(-mu/2). All are"
@@ -130,7 +136,9 @@ def make() -> dict[str, Any]:
             )
             for mechanism in LocalMechanism
             for number, (point, epsilon) in enumerate(
-                (point, epsilon) for epsilon in REPORT_EPSILONS for point in POINTS
+                (point, epsilon)
+                for epsilon in REPORT_EPSILONS + (OPTIMAL_EPSILONS if mechanism == "optimal" else [])
+                for point in POINTS
             )
             for delta in [1_000_000 if mechanism == "gaussian" else 0]
         ],

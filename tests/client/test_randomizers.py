@@ -4,12 +4,14 @@ import json
 import secrets
 from collections.abc import Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import mpmath
 import numpy as np
 import pytest
 from dither.device import exact as _exact
+from dither.device import optimal as _optimal
 from dither.device import randomizers as _randomizers
 from dither.device import response as _response
 from dither.device import shapes as _shapes
@@ -190,6 +192,18 @@ class Transcript:
         if shape["share"] and self.bits(32) < shape["share"]:
             return self.piecewise(x, shape)
         return self.duchi(x, shape)
+
+    def optimal(self, x: int, shape: dict[str, int]) -> int:
+        path = Path(_optimal.__file__).with_name("optimal.json")
+        fitting = [one for one in json.loads(path.read_text()) if one[0] <= shape["epsilon"] < one[1]]
+        if not fitting:
+            return self.hybrid(x, shape)
+        _, _, steps, reports, rows = fitting[-1]
+        zeros = (GRID_SIZE // steps).bit_length() - 1
+        i = (x + HALF + self.bits(zeros)) >> zeros
+        row = rows[i] if i < len(rows) else rows[steps - i][::-1]
+        ticket = self.bits(32)
+        return int(next(y for j, y in enumerate(reports) if sum(row[: j + 1]) > ticket)) * 2**25
 
     def choice(self, k: int, place: int, epsilon: int) -> int:
         o, p = 1 << 128, _shapes.power_of_e(2 * epsilon)

@@ -84,7 +84,7 @@ def test_the_distribution_is_small_and_typed() -> None:
             if path.is_file() and "__pycache__" not in path.parts:
                 wheel.write(path, path.relative_to(PACKAGE.parent))
         assert "dither/py.typed" in wheel.namelist()
-    assert len(buffer.getvalue()) < 159_350, "no data: source that a device can read"
+    assert len(buffer.getvalue()) < 166_450, "source that a device can read, and the tables of reports"
 
 
 def test_both_clients_have_the_same_methods() -> None:

@@ -26,7 +26,12 @@ NO_CONTRIBUTIONS = "no_contributions"
 NO_GAIN = "no_gain"
 AFTER_SPENDING, FORGED = "report_after_spending", "invalid_request"
 
-WHOLE_ONLY = (LocalMechanism.DUCHI, LocalMechanism.PIECEWISE, LocalMechanism.HYBRID)
+WHOLE_ONLY = (
+    LocalMechanism.DUCHI,
+    LocalMechanism.PIECEWISE,
+    LocalMechanism.HYBRID,
+    LocalMechanism.OPTIMAL,
+)
 """Their reports have a range that belongs to a whole epsilon."""
 
 Result = str | int | tuple[str, ...]

@@ -45,7 +45,7 @@ def test_the_other_relation_has_other_estimators(dither):
     assert names == {"transformed", "hourglass", "shifted", "independent"}
 
 
-@pytest.mark.parametrize("mechanism", ["laplace", "duchi", "piecewise", "hybrid"])
+@pytest.mark.parametrize("mechanism", ["laplace", "duchi", "piecewise", "hybrid", "optimal"])
 def test_devices_may_randomize_by_any_mechanism(dither, mechanism):
     done = dither(
         *("compare", "--profile", "hybrid-1-percent", "--runs", "3", "--local-mechanism", mechanism, "--json")

@@ -90,7 +90,7 @@ def test_hourglass_noise_has_its_price_and_less_is_caught(epsilon: int, factor: 
 
 
 @pytest.mark.parametrize(("factor", "fits"), [(1.0, True), (LESS, False)])
-@pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "duchi", "piecewise", "hybrid"])
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "duchi", "piecewise", "hybrid", "optimal"])
 def test_reports_of_devices_are_as_noisy_as_stated_and_less_is_caught(
     mechanism: Any, factor: float, fits: bool
 ) -> None:

@@ -211,7 +211,7 @@ class Generator:
         possible = report_range(LocalMechanism(self._kind.mechanism), micro, delta)
         if draw.random() < 0.2:
             return str(draw.choice((possible.lower - 1, possible.upper + 1)))
-        middle = possible.lower if possible.ends_only else draw.randint(possible.lower, possible.upper)
+        middle = possible.lower if possible.only else draw.randint(possible.lower, possible.upper)
         return str(draw.choice((possible.lower, possible.upper, middle)))
 
     def _broken(self) -> str:

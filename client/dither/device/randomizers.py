@@ -18,6 +18,7 @@ from typing import ClassVar
 from dither.device.exact import RandomBits, below, discrete_gaussian, discrete_laplace
 from dither.device.gaussian import gaussian_sigma, micro_mu2
 from dither.device.numbers import GRID_SIZE, MICRO, REPORT_LIMIT
+from dither.device.optimal import UNIT, optimal_table
 from dither.device.shapes import HALF, HYBRID_BITS, duchi_reach, hybrid_share, piecewise_shape
 
 LAPLACE_TAIL = 64
@@ -35,6 +36,7 @@ class LocalMechanism(StrEnum):
     DUCHI = "duchi"
     PIECEWISE = "piecewise"
     HYBRID = "hybrid"
+    OPTIMAL = "optimal"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,17 +46,15 @@ class ReportRange:
     Attributes:
         lower: Least report [grid steps].
         upper: Largest report [grid steps].
-        ends_only: Whether nothing between the two is possible.
+        only: All possible reports, where not every one between the two is; else empty [grid steps].
     """
 
     lower: int
     upper: int
-    ends_only: bool = False
+    only: frozenset[int] = frozenset()
 
     def __contains__(self, report: int) -> bool:
-        if self.ends_only:
-            return report in (self.lower, self.upper)
-        return self.lower <= report <= self.upper
+        return report in self.only if self.only else self.lower <= report <= self.upper
 
     def nearest(self, report: int) -> int:
         """The report itself, or the end that it lies beyond."""
@@ -65,8 +65,9 @@ class ReportRange:
 class ReportNoise:
     """The noise of a report, as a function of the true value.
 
-    A report about grid point q is unbiased, with variance constant + curvature (q - 2**29)^2. Averaged over
-    people it is constant + curvature (their mean square about the middle of the range).
+    A report about grid point q is unbiased, with variance constant + curvature (q - 2**29)^2; an `optimal`
+    one with less than that by at most the `rounding` of its table. Averaged over people it
+    is constant + curvature (their mean square about the middle of the range).
 
     Attributes:
         constant: Variance at the middle of the range [grid steps squared].
@@ -233,7 +234,8 @@ class Duchi(Randomizer):
 
     def range(self, epsilon: int) -> ReportRange:
         reach = duchi_reach(epsilon)
-        return ReportRange(lower=HALF - reach, upper=HALF + reach, ends_only=True)
+        ends = HALF - reach, HALF + reach
+        return ReportRange(lower=ends[0], upper=ends[1], only=frozenset(ends))
 
     def noise(self, epsilon: int) -> ReportNoise:
         return ReportNoise(constant=float(duchi_reach(epsilon)) ** 2, curvature=-1.0)
@@ -313,8 +315,34 @@ class Hybrid(Randomizer):
         )
 
 
-_DUCHI, _PIECEWISE = Duchi(0), Piecewise(0)
-_KINDS = {kind.mechanism: kind for kind in (Laplace, Gaussian, Duchi, Piecewise, Hybrid)}
+class Optimal(Randomizer):
+    """A report of `optimal_table`, of the least worst variance; a hybrid one between the tables.
+
+    The variance of a table's report depends on the value by at most the rounding of the table, which is in
+    what is stated.
+    """
+
+    __slots__ = ()
+    mechanism = LocalMechanism.OPTIMAL
+
+    def draw(self, offset: int, epsilon: int, bits: RandomBits) -> int:
+        table = optimal_table(epsilon)
+        return _HYBRID.draw(offset, epsilon, bits) if table is None else table.draw(offset, bits)
+
+    def range(self, epsilon: int) -> ReportRange:
+        table = optimal_table(epsilon)
+        if table is None:
+            return _HYBRID.range(epsilon)
+        possible = [HALF + report * UNIT for report in table.reports]
+        return ReportRange(lower=possible[0], upper=possible[-1], only=frozenset(possible))
+
+    def noise(self, epsilon: int) -> ReportNoise:
+        table = optimal_table(epsilon)
+        return _HYBRID.noise(epsilon) if table is None else ReportNoise(constant=table.variance)
+
+
+_DUCHI, _PIECEWISE, _HYBRID = Duchi(0), Piecewise(0), Hybrid(0)
+_KINDS = {kind.mechanism: kind for kind in (Laplace, Gaussian, Duchi, Piecewise, Hybrid, Optimal)}
 
 
 @lru_cache(maxsize=256)

@@ -37,7 +37,7 @@ def test_a_range_lies_about_the_grid_and_within_the_limit(mechanism, epsilon):
 @pytest.mark.parametrize("epsilon", [1, 1000, 1_000_000, 10**12])
 def test_duchis_reports_are_two(epsilon):
     allowed = report_range(LocalMechanism.DUCHI, epsilon)
-    assert allowed.ends_only
+    assert allowed.only == {allowed.lower, allowed.upper}
     assert HALF not in allowed
     assert allowed.lower + 1 not in allowed
     assert allowed.upper - HALF == duchi_reach(epsilon)

@@ -10,6 +10,7 @@ import { exponential, FIXED_BITS } from "./fixed.js";
 import { gaussianSigma, microMu2, pureEpsilon } from "./gaussian.js";
 import { below, discreteGaussian, discreteLaplace, systemBits } from "./noise.js";
 import { GRID_SIZE, MICRO, REPORT_LIMIT, roundDownToSignificant } from "./numbers.js";
+import { TABLES } from "./tables.js";
 const HALF = GRID_SIZE / 2n;
 const HALF_BITS = 29;
 /** Powers of e are cut to this many bits after the binary point. */
@@ -20,6 +21,10 @@ const MOST_EPSILON = 64n * MICRO;
 /** Up to here Duchi alone is more accurate in the worst case [micro-epsilon]. */
 const HYBRID_THRESHOLD = 609352n;
 const HYBRID_BITS = 32;
+/** Weights of a table's row are in units of 2^-32. */
+const TICKET_BITS = 32;
+/** Reports of tables are multiples of this [grid steps from the middle of the range]. */
+const UNIT = 1n << 25n;
 /** Scales outside the grid within which the service takes a Laplace report. */
 const LAPLACE_TAIL = 64n;
 /** Sigmas outside the grid within which the service takes a Gaussian report. */
@@ -31,7 +36,7 @@ export const CHOICE = "choice";
 /** The mechanism for numbers in studies with Gaussian noise; a report of it takes the whole delta. */
 export const GAUSSIAN = "gaussian";
 /** The mechanisms for numbers in other studies. */
-export const PURE_MECHANISMS = ["hybrid", "piecewise", "duchi", "laplace"];
+export const PURE_MECHANISMS = ["hybrid", "optimal", "piecewise", "duchi", "laplace"];
 /** Whether reports need the whole epsilon of an offer, so that a person sends one. */
 export function isBounded(mechanism) {
     return mechanism !== "laplace";
@@ -75,6 +80,8 @@ export function randomize(mechanism, point, epsilon, bits = systemBits) {
             return HALF + piecewise(offset, epsilon, bits);
         case "hybrid":
             return HALF + hybrid(offset, epsilon, bits);
+        case "optimal":
+            return HALF + optimal(offset, epsilon, bits);
         default:
             throw new RangeError(`there is no mechanism ${mechanism}`);
     }
@@ -178,6 +185,29 @@ function hybrid(offset, epsilon, bits) {
     const share = hybridShare(epsilon);
     const chosen = share > 0n && bits(HYBRID_BITS) < share;
     return chosen ? piecewise(offset, epsilon, bits) : duchi(offset, epsilon, bits);
+}
+/**
+ * A report of the table of an epsilon; a hybrid one where there is none. See `dither.device.optimal` of the Python
+ * SDK for the proof.
+ */
+function optimal(offset, epsilon, bits) {
+    const table = TABLES.filter(([from, until]) => BigInt(from) <= epsilon && epsilon < BigInt(until)).pop();
+    if (table === undefined)
+        return hybrid(offset, epsilon, bits);
+    const [, , steps, reports, rows] = table;
+    const step = GRID_SIZE / BigInt(steps);
+    const place = Number((offset + HALF + bits(step.toString(2).length - 1)) / step);
+    // Rows beyond the middle mirror the others.
+    const weights = [...(rows[Math.min(place, steps - place)] ?? [])];
+    if (place >= rows.length)
+        weights.reverse();
+    const ticket = Number(bits(TICKET_BITS));
+    let end = 0;
+    const column = weights.findIndex((weight) => {
+        end += weight;
+        return ticket < end;
+    });
+    return BigInt(reports[column]) * UNIT;
 }
 /** A: the least integer with (A + N/2) / (A - N/2) <= e^epsilon. */
 export function duchiReach(epsilon) {
