@@ -5,17 +5,21 @@ quotients of polynomials in it. Times all denominators they are polynomials, and
 points than their degree are the same, also at 1/e: each test has more points than that.
 """
 
+from collections import Counter
 from fractions import Fraction
 from functools import partial
-from itertools import product
+from itertools import accumulate, combinations, product
+from math import comb, factorial, prod
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from dither.device import exact
+from dither.device import choices, exact, measures
+from dither.device.choices import ChoiceRandomizer, ChoiceReports
 
 from app.core.epsilon import MICRO
 from app.core.noise import Hourglass
-from app.mechanisms import hourglass, refined_laplace
+from app.mechanisms import hourglass, refined_gaussian, refined_laplace
 from tests.support.decisions import one_round, power
 
 FEW = [Fraction(place, 17) for place in range(1, 17)]
@@ -33,6 +37,69 @@ FORMER, FINER = range(-3, 4), range(-4, 5)
 
 def laplace(p, z):
     return (1 - p) / (1 + p) * p ** abs(z)
+
+
+# ------------------------------------------------------------------------------------- one decision
+
+
+def _next(drawn, _):
+    return next(drawn)
+
+
+@pytest.mark.parametrize("bound", range(1, 34))
+def test_a_number_below_a_bound_is_uniform(bound):
+    """Each candidate is as likely: those below the bound are taken, all others lead to another one."""
+    candidates = 1 << (bound - 1).bit_length()
+    assert candidates < 2 * bound
+    for candidate in range(candidates):
+        drawn = iter([candidate, 0])
+        assert exact.below(bound, partial(_next, drawn)) == (candidate if candidate < bound else 0)
+        taken = bound == 1 or candidate < bound
+        assert len(list(drawn)) == (2 if bound == 1 else 1) * taken
+
+
+@pytest.mark.parametrize(("numerator", "denominator"), [(0, 1), (1, 1), (1, 3), (2, 3), (4, 5)])
+def test_a_coin_falls_as_the_exponential_series_says(monkeypatch, numerator, denominator):
+    """P(true, after k numbers at most) is sum_{j <= k} (-x)^j / j!, for each even k: e^-x in the limit."""
+    x, found = Fraction(numerator, denominator), Fraction(0)
+    for taken in range(12):
+        asked: list[int] = []
+
+        def below(bound, _, asked=asked, taken=taken):
+            asked.append(bound)
+            # The largest number that goes on, and the smallest that ends it.
+            return numerator - (len(asked) <= taken)
+
+        monkeypatch.setattr(exact, "below", below)
+        true = exact._bernoulli_exp_unit(numerator, denominator, lambda count: 0)
+        assert asked == [k * denominator for k in range(1, taken + 2)]
+        goes_on = [Fraction(numerator, bound) for bound in asked]
+        found += true * prod(goes_on[:-1]) * (1 - goes_on[-1])
+        if taken % 2:
+            assert found == sum((-x) ** j / factorial(j) for j in range(taken + 1))
+
+
+@pytest.mark.parametrize("numerator", range(13))
+@pytest.mark.parametrize("denominator", range(1, 5))
+def test_coins_of_a_large_exponent_have_exponents_of_this_sum(monkeypatch, numerator, denominator):
+    """All of them must be true, and the first that is not is the last one."""
+
+    def flipped(fails: int | None) -> tuple[bool, list[Fraction]]:
+        asked: list[Fraction] = []
+
+        def coin(above, below, _):
+            asked.append(Fraction(above, below))
+            return len(asked) != fails
+
+        monkeypatch.setattr(exact, "_bernoulli_exp_unit", coin)
+        return exact.bernoulli_exp(numerator, denominator, lambda count: 0), asked
+
+    true, asked = flipped(None)
+    assert true
+    assert sum(asked) == Fraction(numerator, denominator)
+    assert max(asked) <= 1
+    for fails in range(1, len(asked) + 1):
+        assert flipped(fails) == (False, asked[:fails])
 
 
 # ------------------------------------------------------------------------------------------ one draw
@@ -104,6 +171,75 @@ def test_the_level_of_an_hourglass_has_its_law(monkeypatch, base, half, step):
     total = 2 * step + 1 + (4 * half + 4 * step + 2) * base / (1 - base) + 8 * half * (base / (1 - base)) ** 2
     for t in range(5):
         assert law.probability(t) == hourglass._cells(shape, t) * base**t / total
+
+
+@pytest.mark.parametrize("sigma", range(1, 9))
+def test_a_gaussian_draw_has_its_law(monkeypatch, sigma):
+    """Exponents of a Laplace draw and of the coin that keeps it: x^2 / (2 sigma^2), and one for all x."""
+    beside: set[Fraction] = set()
+    for x in range(-4 * sigma, 4 * sigma + 1):
+        exponents: list[Fraction] = []
+
+        def laplace(numerator, denominator, _, x=x, exponents=exponents):
+            exponents.append(Fraction(abs(x) * denominator, numerator))
+            return x
+
+        def keeps(numerator, denominator, _, exponents=exponents):
+            exponents.append(Fraction(numerator, denominator))
+            return len(exponents) > 2
+
+        monkeypatch.setattr(exact, "discrete_laplace", laplace)
+        monkeypatch.setattr(exact, "bernoulli_exp", keeps)
+        assert exact.discrete_gaussian(sigma, lambda count: 0) == x
+        assert exponents[:2] == exponents[2:], "what is not kept is drawn again"
+        beside.add(sum(exponents[:2]) - Fraction(x * x, 2 * sigma * sigma))
+    assert len(beside) == 1
+
+
+# ------------------------------------------------------------------------------------------- reports
+
+
+def law_of_choices(monkeypatch, count, power, true):
+    """Probabilities of all reports of a choice, where another one's weight is one."""
+    monkeypatch.setattr(choices, "ONE", 1)
+    monkeypatch.setattr(ChoiceRandomizer, "range", lambda *_: ChoiceReports(count=count, power=power))
+    found: Counter[int] = Counter()
+    point = choices.choice_points(count)[true]
+    for kept in (0, 1):
+        draw = partial(ChoiceRandomizer(count).report, point, 1, {1: kept}.__getitem__)
+        law = one_round(monkeypatch, choices, draw, restarts=lambda before, request: False)
+        found.update({report: chance / 2 for report, chance in law.outcomes.items()})
+    return found
+
+
+@pytest.mark.parametrize(
+    ("count", "power", "single"), [(2, 3, True), (3, 2, True), (5, 9, True), (7, 2, False)]
+)
+def test_a_report_of_a_choice_has_its_law_and_its_price(monkeypatch, count, power, single):
+    laws = [law_of_choices(monkeypatch, count, power, true) for true in range(count)]
+    shape = ChoiceReports(count=count, power=power)
+    assert shape.is_single is single
+    for true, law in enumerate(laws):
+        assert sum(law.values()) == 1
+        assert len(law) == (count if single else 2**count)
+        for place in range(count):
+            has = sum(chance for report, chance in law.items() if report >> place & 1)
+            assert has == (shape.kept if place == true else shape.other)
+    assert max(a[report] / b[report] for a in laws for b in laws for report in a) == power
+
+
+@pytest.mark.parametrize(("count", "number"), [(1, 1), (3, 1), (3, 2), (4, 2), (4, 3), (5, 5)])
+def test_each_set_of_measures_is_reported_as_often(monkeypatch, count, number):
+    device: Any = SimpleNamespace(report=lambda point, epsilon, bits: point)
+    law = one_round(
+        monkeypatch,
+        measures,
+        lambda: tuple(measures.reports([device] * count, range(count), number * measures.EACH_WORTH)),
+        restarts=lambda before, request: False,
+    )
+    assert law.outcomes == {
+        chosen: Fraction(1, comb(count, number)) for chosen in combinations(range(count), number)
+    }
 
 
 # -------------------------------------------------------------------------------------- a refinement
@@ -214,3 +350,38 @@ def test_both_answers_together_cost_what_the_finer_one_does(monkeypatch, base, r
 @pytest.mark.parametrize(("rate", "finer"), RATES)
 def test_control_another_draw_costs_more_than_a_refinement(monkeypatch, fault, base, rate, finer):
     assert max(losses(fault, monkeypatch, base, rate, finer)) > 1 / base**finer
+
+
+VARIANCES = [Fraction(65 * 65), Fraction(70_001, 7), Fraction(123_456)]
+PARTS = [parts for length in (1, 2, 3) for parts in product((100_000, 250_000, 333_333), repeat=length)]
+
+
+def spent_by_draws(monkeypatch, variance, drawn):
+    """What is lost by Gaussian draws of parts, as `more_gaussian` asks for them [mu^2 of a move by one]."""
+    asked: list[int] = []
+
+    def gaussian(sigma, _):
+        asked.append(sigma)
+        return 3
+
+    monkeypatch.setattr(refined_gaussian, "discrete_gaussian", gaussian)
+    noisy = 0
+    for part in drawn:
+        noisy = refined_gaussian.more_gaussian(noisy, 7, variance, part, lambda count: 0)
+    assert noisy == sum(drawn) * 10, "each draw has the weight of its part"
+    return sum(Fraction(1, sigma**2 - 9) for sigma in asked)
+
+
+@pytest.mark.parametrize("variance", VARIANCES)
+def test_gaussian_draws_of_parts_cost_what_all_of_them_do(monkeypatch, variance):
+    for parts in PARTS:
+        assert spent_by_draws(monkeypatch, variance, parts) <= sum(parts) / (variance * MICRO)
+
+
+@pytest.mark.parametrize("variance", VARIANCES)
+def test_control_gaussian_draws_of_all_so_far_cost_more_than_their_parts(monkeypatch, variance):
+    """The same fault as above: a draw as fine as the refined answer, at the price of the difference."""
+    for parts in PARTS:
+        if len(parts) > 1:
+            spent = spent_by_draws(monkeypatch, variance, list(accumulate(parts)))
+            assert spent > sum(parts) / (variance * MICRO)
