@@ -68,7 +68,6 @@ class PairReader(ABC):
         grids: Of both numbers.
         sums: How many there are.
         workload: What is measured.
-        document: The fields of the answer.
         largest: No number that is read is larger [`unit`].
     """
 
@@ -77,7 +76,6 @@ class PairReader(ABC):
 
     sums: ClassVar[int]
     workload: ClassVar[Workload] = Workload.PAIR
-    document: ClassVar[tuple[str, ...]] = ("estimate", "interval", "population_interval", "means")
     largest: ClassVar[float] = LARGEST
 
     @staticmethod

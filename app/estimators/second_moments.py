@@ -244,15 +244,6 @@ class MomentsReader(PairReader):
     """Reads the correlation and both lines off noisy sums of second moments."""
 
     workload: ClassVar[Workload] = Workload.MOMENTS
-    document: ClassVar[tuple[str, ...]] = (
-        "estimate",
-        "interval",
-        "population_interval",
-        "r_squared",
-        "r_squared_interval",
-        "means",
-        "lines",
-    )
     largest: ClassVar[float] = 1.0
 
     @property

@@ -26,6 +26,7 @@ from app.services.sessions.session_cache import SessionCache
 from app.services.sessions.session_watch import SessionWatch
 from app.services.sessions.sessions import Sessions
 from app.services.sessions.waiting import Waiting
+from app.services.shapes.kinds import MANY_NUMBERS
 from app.services.shapes.questions import of_shape
 from app.services.shapes.shapes import Shapes
 from app.services.statistics.questions import Ask
@@ -113,7 +114,7 @@ class Services:
             studies=Studies(database, clock),
             contributions=contributions,
             budgets=Budgets(database, clock, allowance, replies),
-            releases=Releases(database, clock, saturation, watching, replies),
+            releases=Releases(database, clock, saturation, watching, replies, MANY_NUMBERS),
             shapes=Shapes(database, clock, watching, replies),
             ledger=Ledger(database, watching),
             sessions=Sessions(database, clock, cache, closer, waiting, replies),

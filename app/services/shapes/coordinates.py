@@ -77,7 +77,7 @@ class CoordinatesPlan(PiecesPlan):
     name = COORDINATES
     summary = "Mean and spread of each coordinate, each with an equal part of the price."
     parts_of_document = ("coordinates",)
-    keeps = labels_add_up = is_mean = True
+    keeps = labels_add_up = is_mean = many_numbers = True
 
     study: StudyDefinition
     plan: Plan

@@ -156,7 +156,7 @@ class CovariancePlan(PairPlan):
 
     name, answers = COVARIANCE, (COVARIANCE,)
     summary = "Noisy sums of two numbers and of their products, the products at no further price."
-    parts_of_document = CovarianceReader.document
+    parts_of_document = ("estimate", "interval", "population_interval", "means")
     public, secret = (CovarianceReader, bins.pair), (SecretCovarianceReader, bins.pair)
 
 
@@ -166,6 +166,10 @@ class CorrelationPlan(PairPlan):
 
     name, answers = CORRELATION, (CORRELATION, REGRESSION)
     summary = "Noisy sums of two numbers, of their products and squares, at the price of a covariance."
-    parts_of_document = PublicMomentsReader.document
+    parts_of_document = (
+        *("estimate", "interval", "population_interval"),
+        *("r_squared", "r_squared_interval", "means", "lines"),
+    )
+    many_numbers = True
     numbers = NUMBERS
     public, secret = (PublicMomentsReader, bins.moments), (SecretMomentsReader, bins.bernstein)

@@ -76,6 +76,7 @@ class Description(OneShape[Drawn]):
     name, answers = DESCRIBE, (DESCRIBE,)
     summary = "Mean and standard deviation, and quartiles off noisy counts of cells, with one price."
     parts_of_document = ("count", "mean", "sd", "quartiles")
+    many_numbers = True
 
     study: StudyDefinition
     groups: tuple[Group, ...]

@@ -42,7 +42,7 @@ class ShapePlan(PiecesPlan):
         question: What is asked; it names bins.
     """
 
-    counts_bins = keeps = labels_add_up = True
+    counts_bins = keeps = labels_add_up = many_numbers = True
 
     plan: SharesPlan
     question: ShapeQuestion

@@ -120,6 +120,9 @@ class ShapeEstimator:
     labels_add_up: ClassVar[bool] = False
     """Whether, with `by`, the answer for all people is read off the noisy sums of labels."""
 
+    many_numbers: ClassVar[bool] = False
+    """Whether an answer has several numbers for each label, so that pages show some labels of a long one."""
+
     no_measure: ClassVar[str] = ""
     """Why it is not about one measure of several; empty where it is."""
 

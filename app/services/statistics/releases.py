@@ -42,12 +42,14 @@ MOST_WHOLE = 1024 * 1024
 CHARGE_BYTES = 200
 """Bytes that a charge adds to a document."""
 
-SEVERAL_NUMBERS = ("histogram", "shares", "table", "coordinates", "describe", "correlation")
-"""Estimators whose answers have several numbers for each label."""
-
 
 class Releases(Answering[ReleaseRequest, MeanSituation]):
-    """Answers questions for means and what is read off them; reads and lists releases of every kind."""
+    """Answers questions for means and what is read off them; reads and lists releases of every kind.
+
+    Args:
+        many_numbers: Estimators whose answers have several numbers for each label.
+        database, clock, saturation, observer, replies: As of every answer.
+    """
 
     request_of = ReleaseRequest.of
     situation = MeanSituation
@@ -59,9 +61,11 @@ class Releases(Answering[ReleaseRequest, MeanSituation]):
         saturation: Saturation,
         observer: Observer,
         replies: Replies,
+        many_numbers: Sequence[str],
     ) -> None:
         super().__init__(database, clock, observer, replies)
         self._saturation = saturation
+        self._many_numbers = many_numbers
 
     async def get(self, release_id: UUID) -> StoredRelease:
         """A committed release.
@@ -92,13 +96,13 @@ class Releases(Answering[ReleaseRequest, MeanSituation]):
         if level != confidence.LEVEL:
             # Ends are kept in the order of the whole answer.
             whole = await self.read_at(await self.get(release_id), level)
-            return await work.run(_part, whole, first, labels)
+            return await work.run(self._part, whole, first, labels)
         release = await self._database.run_tx(
             "release.part",
             lambda c: release_lists.read_part(
                 c,
                 release_id,
-                estimators=SEVERAL_NUMBERS,
+                estimators=self._many_numbers,
                 most=MOST_WHOLE,
                 first=first,
                 last=first + labels - 1,
@@ -107,6 +111,15 @@ class Releases(Answering[ReleaseRequest, MeanSituation]):
         if release is None:
             raise NotFound("there is no such release")
         return release
+
+    def _part(self, release: StoredRelease, first: int, labels: int) -> StoredRelease:
+        """Some labels of a large answer that has several numbers for each, as `release_lists.read_part`."""
+        said = json.loads(release.body)
+        many = said["estimator"] in self._many_numbers and "groups" in said
+        if len(release.body) <= MOST_WHOLE or not many:
+            return release
+        said["groups"] = said["groups"][first : first + labels]
+        return replace(release, body=json.dumps(said, separators=(",", ":")).encode())
 
     async def page(
         self, study: Study, limit: int, cursor: str | None, *, heads: bool = False, charges: bool = False
@@ -210,12 +223,3 @@ class Releases(Answering[ReleaseRequest, MeanSituation]):
     async def _said(self, run: Run, request: ReleaseRequest, now: MeanSituation, made: PlannedMean) -> Said:
         with self._observer.step("draw"):
             return await work.run(made.said, request.study.definition, request.question, now.cohorts)
-
-
-def _part(release: StoredRelease, first: int, labels: int) -> StoredRelease:
-    """Some labels of a large answer that has several numbers for each, as `release_lists.read_part`."""
-    said = json.loads(release.body)
-    if len(release.body) <= MOST_WHOLE or said["estimator"] not in SEVERAL_NUMBERS or "groups" not in said:
-        return release
-    said["groups"] = said["groups"][first : first + labels]
-    return replace(release, body=json.dumps(said, separators=(",", ":")).encode())

@@ -16,7 +16,7 @@ from app.core.study import Relation, StudyDefinition
 from app.services.shapes import kinds
 from app.services.shapes.labels import LabelsPlan
 from app.services.shapes.plans import ShapePlan
-from app.services.shapes.priced_plan import PricedPlan
+from app.services.shapes.priced_plan import OneShape, PricedPlan
 from app.services.shapes.questions import SHAPES, of_shares
 from app.services.statistics.questions import Ask
 from dither_research import histories
@@ -120,3 +120,14 @@ def test_every_statistic_has_one_plan_and_each_says_all_of_itself():
         assert issubclass(plan, PricedPlan)
         assert plan.name == name
         assert plan.summary.endswith(".")
+
+
+def test_pages_show_some_labels_of_answers_with_several_numbers_for_each():
+    of_one = {"estimate", "interval", "population_interval", "means"}
+    several = {
+        name
+        for name, plan in kinds.ESTIMATORS.items()
+        if issubclass(plan, OneShape) and not of_one.issuperset(plan.parts_of_document)
+    }
+    assert {*kinds.MANY_NUMBERS, "thirds"} == several
+    assert "quantile" not in several
