@@ -44,9 +44,9 @@ def show_release(found: Release) -> None:
             named.append("outside at most")
         print_table([_label(one, found) for one in found.groups], {name: name for name in named})
     parts = (
-        _parts(found, lambda of: of.bins, _bin),
-        _parts(found, lambda of: of.choices, _choice),
-        _parts(found, lambda of: of.cells, _cell),
+        _parts(found, lambda of: of.bins, partial(_bin, found)),
+        _parts(found, lambda of: of.choices, partial(_choice, found)),
+        _parts(found, lambda of: of.cells, partial(_cell, found)),
         _parts(found, partial(_line, found), lambda row: row),
         _parts(found, _described, lambda row: row),
         _parts(found, lambda of: of.coordinates, partial(_coordinate, found.statistic)),
@@ -159,16 +159,16 @@ def _ends(interval: Interval | LinePoint) -> str:
     return f"{interval.lower:.6g} to {interval.upper:.6g}"
 
 
-def _bin(one: Bin) -> dict[str, object]:
-    return {"from": one.lower, "to": one.upper, **_share_of(one, "all bins together")}
+def _bin(found: Release, one: Bin) -> dict[str, object]:
+    return {"from": one.lower, "to": one.upper, **_share_of(found, one, "all bins together")}
 
 
-def _choice(one: ChoiceShare) -> dict[str, object]:
-    return {"choice": one.choice, **_share_of(one, "all choices together")}
+def _choice(found: Release, one: ChoiceShare) -> dict[str, object]:
+    return {"choice": one.choice, **_share_of(found, one, "all choices together")}
 
 
-def _cell(one: CellShare) -> dict[str, object]:
-    return {**one.where, **_share_of(one, "all pairs together")}
+def _cell(found: Release, one: CellShare) -> dict[str, object]:
+    return {**one.where, **_share_of(found, one, "all pairs together")}
 
 
 def _coordinate(statistic: str, one: Coordinate) -> dict[str, object]:
@@ -184,16 +184,16 @@ def _coordinate(statistic: str, one: Coordinate) -> dict[str, object]:
     }
 
 
-def _share_of(one: Bin | CellShare | ChoiceShare, jointly: str) -> dict[str, object]:
+def _share_of(found: Release, one: Bin | CellShare | ChoiceShare, jointly: str) -> dict[str, object]:
     """A share with its intervals."""
-    ends = (one.interval, one.population_interval, one.simultaneous)
-    these, population, together = (f"{interval.lower:.3f} to {interval.upper:.3f}" for interval in ends)
-    return {
-        "share": f"{one.share:.3f}",
-        "these people": these,
-        "population": population,
-        jointly: together,
+    intervals = {
+        "these people": one.interval,
+        "population": one.population_interval,
+        jointly: one.simultaneous,
+        _AT_ALL_STEPS: one.anytime if found.refines else None,
     }
+    shown = {name: f"{of.lower:.3f} to {of.upper:.3f}" for name, of in intervals.items() if of is not None}
+    return {"share": f"{one.share:.3f}", **shown}
 
 
 def _headline(found: Release) -> str | None:

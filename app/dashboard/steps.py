@@ -13,7 +13,7 @@ from app.dashboard.requests import PageRequest
 from app.dashboard.scales import Linear, Scale, nice_ceiling
 from app.services.work import run
 from app.web.documents.plan import PlanOut
-from app.web.documents.release import PublishedOut
+from app.web.documents.release import IntervalOut, PublishedOut
 from app.web.documents.shape import Published, published
 
 MOST = 50
@@ -22,10 +22,31 @@ MOST = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownStep:
-    """An answer among those that sharpen each other, and half of its widest 95 % interval [its unit]."""
+    """An answer among those that sharpen each other.
+
+    Attributes:
+        release: It.
+        half: Half of its widest 95 % interval [its unit].
+        always: The same of what holds at all steps at once; None of an answer that does not say it.
+    """
 
     release: PublishedOut[Any]
     half: float
+    always: float | None
+
+    @classmethod
+    def of(cls, release: PublishedOut[Any]) -> "ShownStep":
+        """An answer as a step."""
+        always = [one.anytime for one in release.sharpened]
+        return cls(
+            release=release,
+            half=_half([one.interval for one in release.sharpened]),
+            always=None if None in always else _half(always),
+        )
+
+
+def _half(intervals: Sequence[IntervalOut]) -> float:
+    return float(max(one.upper - one.lower for one in intervals)) / 2
 
 
 async def steps_of(request: PageRequest, release: Published) -> list[ShownStep]:
@@ -34,11 +55,7 @@ async def steps_of(request: PageRequest, release: Published) -> list[ShownStep]:
         return []
     stored = await request.api.services.releases.steps(release.id, MOST)
     found = await run(lambda: [published(one.body) for one in stored])
-    steps = [
-        ShownStep(release=one, half=max(its.interval.upper - its.interval.lower for its in one.sharpened) / 2)
-        for one in found
-        if isinstance(one, PublishedOut) and one.sharpened
-    ]
+    steps = [ShownStep.of(one) for one in found if isinstance(one, PublishedOut) and one.sharpened]
     return steps if len(steps) > 1 and any(one.release.id == release.id for one in steps) else []
 
 
@@ -60,6 +77,9 @@ def plot(steps: Sequence[ShownStep], plan: PlanOut | None = None) -> Markup:
         )
         for one in steps
     ]
+    always = [
+        dot._replace(half=one.always) for dot, one in zip(taken, steps, strict=True) if one.always is not None
+    ]
     ahead = []
     if (
         plan is not None
@@ -71,7 +91,7 @@ def plot(steps: Sequence[ShownStep], plan: PlanOut | None = None) -> Markup:
             if one is not None and one.half_width is not None:
                 ahead.append(_Dot(one.epsilon_max_total, one.half_width, text))
     most = nice_ceiling(max(one.spent for one in (*taken, *ahead)))
-    top = nice_ceiling(max(one.half for one in (*taken, *ahead)))
+    top = nice_ceiling(max(one.half for one in (*taken, *always, *ahead)))
 
     def marks(across: Scale, up: Scale) -> Sequence[str]:
         def dot(one: _Dot, kind: str) -> str:
@@ -88,6 +108,7 @@ def plot(steps: Sequence[ShownStep], plan: PlanOut | None = None) -> Markup:
         return [
             *(line("ahead", taken[-1], one) for one in ahead),
             line("taken", *taken),
+            *([line("always", *always)] if always else []),
             *(dot(one, "ahead") for one in ahead),
             *(dot(one, "taken") for one in taken),
         ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from app.core.plain import plain
 from app.estimators import confidence
 from app.estimators.interface import Coverage, Interval
 
@@ -19,12 +20,21 @@ class Share:
         interval: For the dataset. Of cumulated bins it is a band: all hold together.
         population_interval: For the population; of cumulated bins a band.
         simultaneous: For the dataset, such that those of all bins hold together.
+        anytime: For the dataset, at all steps of the question at once; None of an answer without steps.
     """
 
     share: float
     interval: Interval
     population_interval: Interval
     simultaneous: Interval
+    anytime: Interval | None = None
+
+    def document(self) -> dict[str, object]:
+        """As JSON; without what it has not."""
+        shown: dict[str, object] = plain(self)
+        if self.anytime is None:
+            del shown["anytime"]
+        return shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +79,14 @@ def columns(ends: Sequence[tuple[float, float]]) -> tuple[NDArray[np.float64], N
 def shares_of(
     estimates: NDArray[np.float64],
     ends: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]],
-    coverages: tuple[Coverage, Coverage, Coverage],
+    coverages: Sequence[Coverage],
 ) -> tuple[Share, ...]:
-    """Estimates with their intervals, within [0, 1] and extended to the estimate if they do not hold it."""
+    """Estimates with their intervals, within [0, 1] and extended to the estimate if they do not hold it.
+
+    Args:
+        estimates: Of all bins.
+        ends, coverages: Of their intervals, in the order of `Share`, with those of `anytime` or without.
+    """
     shares = []
     for place, estimate in enumerate(estimates.tolist()):
         intervals = [
@@ -89,6 +104,7 @@ def shares_of(
                 interval=intervals[0],
                 population_interval=intervals[1],
                 simultaneous=intervals[2],
+                anytime=intervals[3] if len(intervals) > 3 else None,
             )
         )
     return tuple(shares)

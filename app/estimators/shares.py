@@ -29,6 +29,11 @@ noisy counts plus :math:`\sum_h m_h c_h \hat f_h` (`app.estimators.choice_report
 :math:`\sum_h m_h c_h^2 R_h` to the error of all bins. The same problem of `app.estimators.affine`, with the
 noise :math:`R_h / 4 (K - 1)` for a report, finds all weights together.
 
+*At all steps.* Moved onto the plane, the noise of a bin is that of all bins. Its own noisy count over T is
+unbiased, too, with the noise of each piece of its own, which `app.estimators.anytime` bounds at all steps;
+beside it are the values of people who weigh differently, and reports. What that interval does not reject,
+with the interval of this step, holds the share at all steps at once.
+
 *add_remove_one.* The total is secret, and the share of j bins is read off two noisy sums, that of its bins
 and that of the others (`app.estimators.pivot`).
 """
@@ -49,6 +54,7 @@ from app.core.grid import Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency
 from app.estimators import confidence
+from app.estimators.anytime import Steps
 from app.estimators.bin_shares import BinShares, columns, on_simplex, rising_band, shares_of
 from app.estimators.choice_reports import Reported
 from app.estimators.every_level import once
@@ -87,6 +93,7 @@ class SharesPlan:
             these, and the part of all people that each label has, 1 where that is secret. Or of pieces, see
             `app.estimators.piece_shares`.
         size: Of the noise of each count, as `scale`, where the counts are there already; else None.
+        steps: Of pieces: how their noise was drawn, in the order of those parts that have noise.
     """
 
     bins: int
@@ -95,6 +102,7 @@ class SharesPlan:
     reported: tuple[Reported, ...] = ()
     parts: "tuple[tuple[float, SharesPlan], ...]" = ()
     size: float | None = None
+    steps: Steps | None = None
 
     @property
     def noise(self) -> DiscreteLaplace | DiscreteGaussian:
@@ -142,17 +150,29 @@ class SharesPlan:
         """
         if not self.weighing.is_public:
             return self._read_secret(self.counts(labels))
-        return self._read_public(self.shares(labels))
+        always = () if self.steps is None else (self._at_all_steps(self.steps, labels),)
+        return self._read_public(self.shares(labels), always)
 
     def counts(self, labels: Sequence[Noisy]) -> list[int]:
         """add_remove_one: the noisy counts of all parts together [units of the weights]."""
         return [sum(of_bin) for of_bin in zip(*(counts for counts, _ in labels), strict=True)]
 
-    def shares(self, labels: Sequence[Noisy]) -> NDArray[np.float64]:
-        """replace_one: the unbiased shares of all parts together, which sum to 1."""
+    def shares(self, labels: Sequence[Noisy], *, moved: bool = True) -> NDArray[np.float64]:
+        """replace_one: the unbiased shares of all parts together, `moved` so that they sum to 1."""
         parts = self.parts or ((1.0, self),)
-        planes = [share * plan._plane(*own) for (share, plan), own in zip(parts, labels, strict=True)]
+        planes = [share * plan._plane(*own, moved) for (share, plan), own in zip(parts, labels, strict=True)]
         return np.asarray(np.sum(planes, axis=0), dtype=np.float64)
+
+    def _at_all_steps(
+        self, steps: Steps, labels: Sequence[Noisy]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """For each bin the shares that are not rejected at any step; see the module."""
+        noises = [abs(share) * scale for share, plan in self.parts if plan.size for scale in plan.scales]
+        variance = 0.25 * self.weighing.uneven + max(map(self._report_variance, (0.0, 1.0)))
+        rest = NormalDist().inv_cdf(1 - steps.risk / 2) * math.sqrt(variance)
+        off = steps.always(noises) + rest + self._step + self.weighing.bias
+        own = self.shares(labels, moved=False)
+        return own - off, own + off
 
     def outside(self, counts: Sequence[int], first: int, last: int) -> float:
         """The largest share of the people that may lie outside of some bins, however these were chosen.
@@ -247,17 +267,23 @@ class SharesPlan:
             )
         return error_law(normal_variance=variance, laplaces=laplaces)
 
-    def _plane(self, counts: Sequence[int], reports: Sequence[Sequence[int]]) -> NDArray[np.float64]:
-        """Noisy counts and reports as unbiased shares that sum to 1."""
+    def _plane(
+        self, counts: Sequence[int], reports: Sequence[Sequence[int]], moved: bool = True
+    ) -> NDArray[np.float64]:
+        """Noisy counts and reports as unbiased shares, `moved` so that they sum to 1."""
         plane = np.zeros(self.bins)
         if self.weighing.mass:
             raw = np.array([float(Fraction(count, self.weighing.mass)) for count in counts])
-            plane = self.weighing.private * (raw + (1 - raw.sum()) / self.bins)
+            rest = (1 - raw.sum()) / self.bins if moved else 0.0
+            plane = self.weighing.private * (raw + rest)
         for group, own in zip(self.reported, reports, strict=True):
             plane = plane + group.part * group.noise.shares(own, group.people)
         return plane
 
-    def _read_public(self, plane: NDArray[np.float64]) -> BinShares:
+    def _read_public(
+        self, plane: NDArray[np.float64], always: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]
+    ) -> BinShares:
+        """Read shares on the plane; `always` has the ends of what holds at all steps, if anything does."""
         weighing, bins = self.weighing, self.bins
         together = 1 - confidence.risk() / bins
         # Single bins: whatever share p is not too far away, given the variance p (1 - p) of its indicator.
@@ -265,9 +291,10 @@ class SharesPlan:
         population = self._hulls(plane, weighing.squares, confidence.level(), weighing.largest / 2)
         jointly = self._hulls(plane, weighing.uneven, together, self._step)
         shares = on_simplex(plane)
+        held = [(np.minimum(lower, dataset[0]), np.maximum(upper, dataset[1])) for lower, upper in always]
         if self.reported:  # A choice has no order, so nothing is cumulated.
             every: Coverage = "worst_case"
-            single = shares_of(shares, (dataset, population, jointly), (every, every, every))
+            single = shares_of(shares, (dataset, population, jointly, *held), [every] * (3 + len(held)))
             return BinShares(bins=single, cumulative=(), noisy_count=None)
         # Cumulated bins: bands whose ends hold together, by the union bound over all of them.
         cumulated = np.cumsum(plane)[:-1]
@@ -283,8 +310,9 @@ class SharesPlan:
             bands.append(rising_band(own - margins, own + margins))
         exact: Coverage = "worst_case" if weighing.uneven else "exact"
         joint: Coverage = "worst_case" if weighing.uneven else "at_least"
+        coverages: tuple[Coverage, ...] = (exact, "worst_case", joint, *[joint] * len(held))
         return BinShares(
-            bins=shares_of(shares, (dataset, population, jointly), (exact, "worst_case", joint)),
+            bins=shares_of(shares, (dataset, population, jointly, *held), coverages),
             cumulative=shares_of(rising, (*bands, bands[0]), (joint, "worst_case", joint)),
             noisy_count=None,
         )

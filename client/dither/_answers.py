@@ -190,6 +190,7 @@ class Bin:
         share: Part of all people, 0 to 1; of a distribution all up to `upper`.
         interval: For the dataset; of a distribution a band: all hold together.
         simultaneous: For the dataset; those of all bins hold together.
+        anytime: As `interval`, for all steps of the question at once.
     """
 
     lower: float
@@ -198,6 +199,7 @@ class Bin:
     interval: Interval
     population_interval: Interval
     simultaneous: Interval
+    anytime: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +210,7 @@ class ChoiceShare:
         share: Part of all people, 0 to 1; those of all choices sum to 1.
         interval: For the dataset.
         simultaneous: For the dataset; those of all choices hold together.
+        anytime: As `interval`, for all steps of the question at once.
     """
 
     choice: str
@@ -215,6 +218,7 @@ class ChoiceShare:
     interval: Interval
     population_interval: Interval
     simultaneous: Interval
+    anytime: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,6 +230,7 @@ class CellShare:
         share: Part of all people, 0 to 1; those of all cells sum to 1.
         interval: For the dataset.
         simultaneous: For the dataset; those of all cells hold together.
+        anytime: As `interval`, for all steps of the question at once.
     """
 
     where: Mapping[str, str]
@@ -233,6 +238,7 @@ class CellShare:
     interval: Interval
     population_interval: Interval
     simultaneous: Interval
+    anytime: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,7 +103,8 @@ async def test_labels_have_their_own_and_what_is_not_drawn_again_has_a_part_of_t
         "mean?share=.2&estimator=uniform&fresh",
         "variance?share=.5",
         "sd?share=.5",
-        "histogram?share=.5",
+        "quantile?q=.5&share=.5",
+        "distribution?bins=4&share=.5",
     ],
 )
 async def test_what_has_no_such_interval_has_no_such_field(service: Service, question: str) -> None:
@@ -127,6 +128,7 @@ async def test_what_has_no_such_interval_has_no_such_field(service: Service, que
         assert found.status_code == 200, found.text
         answer = found.json()
     assert "anytime" not in answer
+    assert "anytime" not in str(answer.get("bins"))
 
 
 async def test_an_answer_of_a_secret_number_of_people_has_none(service: Service) -> None:
@@ -199,3 +201,68 @@ async def test_each_coordinate_has_its_own(service: Service) -> None:
     assert first["anytime"]["upper"] == pytest.approx(people * answer["coordinates"][0]["anytime"]["upper"])
     planned = await plan(service, share=1, by="region")
     assert "at all steps at once" in planned["in_words"]
+
+
+@pytest.mark.parametrize("gaussian", [False, True])
+async def test_each_bin_has_its_own_from_the_first_share_on(service: Service, gaussian: bool) -> None:
+    """400 people of epsilon 1 who weigh the same: nothing but the noise of a bin's own count is in it."""
+    terms: dict[str, Any] = {"noise": "gaussian", "delta": 1e-6} if gaussian else {}
+    await equal(service, **terms)
+    question: dict[str, Any] = {"statistic": "histogram", "edges": "30,60,90"}
+    halves = []
+    for step, share in enumerate((0.25, 0.5), 1):
+        answer = await ask(service, share=share, **question)
+        drawn = Steps(firsts=[250_000], places=[1], step=step, normal=gaussian)
+        (one, *_) = inside = [of for of in answer["bins"] if of["anytime"]["lower"] > 0]
+        for of in answer["bins"]:
+            assert holds(of["anytime"], of["interval"])
+        if not gaussian:
+            assert width(one["anytime"]) == pytest.approx(2 * drawn.always([2 / (400 * share)]), rel=1e-3)
+        halves.append(width(one["anytime"]))
+        assert len(inside) >= 3
+    assert halves[0] / halves[1] == pytest.approx(2 if not gaussian else 2**0.5, rel=1e-3)
+    stands = await service.call("GET", f"{STUDY}/statistics/histogram?edges=30,60,90&share=.5", "analyse")
+    assert stands.json()["bins"] == answer["bins"]
+    wider = await service.call(
+        "GET", f"{STUDY}/statistics/histogram?edges=30,60,90&share=.5&level=.99", "analyse"
+    )
+    for of, other in zip(wider.json()["bins"], answer["bins"], strict=True):
+        assert holds(of["anytime"], other["anytime"])
+        assert of["anytime"]["level"] == 0.99
+    fresh = await ask(service, share=0.25, fresh=True, allow_worse=True, **question)
+    assert "anytime" not in str(fresh)
+
+
+async def test_shares_of_labels_have_their_own_and_newcomers_a_risk_of_their_own(service: Service) -> None:
+    await service.study(slug="minutes", choices=["a", "b", "c"], lower=None, upper=None, tilt=0, **REGIONS)
+    epsilon = 4
+
+    async def come(prefix: str, people: int) -> None:
+        records = [
+            {
+                "subject": f"{prefix}{place}",
+                "value": "abc"[place % 3],
+                "epsilon": epsilon,
+                "trust": "central",
+                "attributes": {"region": ("north", "south")[place % 2]},
+            }
+            for place in range(people)
+        ]
+        sent = await service.call("POST", f"{STUDY}/contributions/batch", "contribute", json=records)
+        assert sent.json()["created"] == people, sent.text
+
+    await come("p", 300)
+    question: dict[str, Any] = {"statistic": "shares", "by": "region", "share": 0.5}
+    first = await ask(service, **question)
+    await come("q", 300)
+    both = await ask(service, **question)
+    assert both["refines"] == first["id"]
+    for answer in (first, both):
+        for of_whom in (answer, *answer["groups"]):
+            for one in of_whom["choices"]:
+                assert holds(one["anytime"], one["interval"])
+    # Two sums of a label, of equal noise and half of the answer each, the second with a quarter of the risk.
+    scale = 2 / (300 * epsilon * 0.5)
+    drawn = Steps(firsts=[500_000] * 2, places=[1, 2], step=2, normal=False)
+    north = both["groups"][0]["choices"][0]["anytime"]
+    assert width(north) == pytest.approx(2 * drawn.always([scale] * 2), rel=1e-2)

@@ -3,9 +3,10 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
 import pytest
-from dither import Interval, Release
+from dither import ChoiceShare, Interval, Release
 
 from app.cli.answers import show_release
 
@@ -41,3 +42,14 @@ def test_an_answer_shows_what_holds_at_all_steps_from_the_second_one_on(
     shown = capsys.readouterr().out
     assert ("at all steps" in shown) is (before is not None)
     assert ("37.25 to 46.75" in shown) is (before is not None)
+    ends, always = (Interval(level=0.95, lower=low, upper=1 - low) for low in (0.3, 0.125))
+    share: dict[str, Any] = {
+        "share": 0.5,
+        "interval": ends,
+        "population_interval": ends,
+        "simultaneous": ends,
+    }
+    choices = [ChoiceShare(choice=choice, **share, anytime=always) for choice in "ab"]
+    show_release(replace(found, statistic="shares", estimate=None, choices=choices))
+    shown = capsys.readouterr().out
+    assert (shown.count("0.125 to 0.875") == 2) is (before is not None)

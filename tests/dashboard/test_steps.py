@@ -158,6 +158,47 @@ async def test_the_second_step_shows_what_holds_at_all_of_them(analyst: Browser,
         answer = await ask(service, study, share=share)
         await analyst.get(f"/dashboard/releases/{answer['id']}")
         assert ("95 % interval, these people, at all steps" in analyst.page) is shown
+        assert (analyst.page.count('<polyline class="step always"') == 2) is shown
+        assert ("± at all steps" in analyst.page) is shown
+
+
+@pytest.mark.parametrize("statistic", ["histogram", "shares", "table"])
+async def test_the_second_step_shows_what_holds_at_all_of_them_of_each_share(
+    analyst: Browser, service: Service, statistic: str
+) -> None:
+    choices: dict[str, Any] = {"choices": ["a", "b"], "lower": None, "upper": None}
+    measures = {"one": {"choices": ["a", "b"]}, "other": {"choices": ["a", "b"]}}
+    kinds: dict[str, tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]] = {
+        "histogram": ({}, {"bins": 2}, [{"value": 10}, {"value": 90}]),
+        "shares": (choices, {}, [{"value": "a"}, {"value": "b"}]),
+        "table": (
+            {"measures": measures, "lower": None, "upper": None},
+            {"measures": "one,other"},
+            [{"values": {"one": one, "other": "b"}} for one in "ab"],
+        ),
+    }
+    terms, asked, said = kinds[statistic]
+    study = await service.study(attributes={"region": ["north", "south"]}, **terms)
+    records = [
+        {
+            "subject": f"p{place}",
+            **said[place % 2],
+            "epsilon": 4,
+            "trust": "central",
+            "attributes": {"region": ("north", "south")[place // 2 % 2]},
+        }
+        for place in range(200)
+    ]
+    sent = await service.call("POST", f"/v1/studies/{study}/contributions/batch", "contribute", json=records)
+    assert sent.json()["created"] == len(records), sent.text
+    for share, shown in ((0.2, False), (0.4, True)):
+        question = {"statistic": statistic, "by": "region", **asked, "share": share}
+        answer = await ask(service, study, **question)
+        await analyst.get(f"/dashboard/releases/{answer['id']}")
+        # Of all people and of both labels.
+        heads = analyst.page.count('<th scope="col" class="num">at all steps</th>')
+        assert heads == (3 if shown else 0)
+        assert (analyst.page.count('<polyline class="step always"') == 2) is shown
 
 
 async def test_a_page_asks_until_an_interval_is_small_enough_and_says_what_can_be_reached(

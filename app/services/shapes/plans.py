@@ -4,7 +4,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from app.accounting.measurement import Measurement, Workload
 from app.accounting.shape_prices import bins_cost
@@ -13,9 +13,9 @@ from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted, InternalFault
 from app.core.noise import as_document
 from app.core.piece import Piece
-from app.core.plain import plain
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators import shares, tree_levels
+from app.estimators.anytime import Steps
 from app.estimators.bin_shares import BinShares, Share
 from app.estimators.choice_reports import Reported, report_noise
 from app.estimators.interface import Interval, NoContributions
@@ -78,6 +78,10 @@ class ShapePlan(PiecesPlan):
         own = [(crowd.people, one.plan) for crowd, one in labels if one is not None]
         people = sum(crowd.people for crowd, _ in labels)
         return replace(self, plan=whole_of(own, people, (question.tilt or 0) / MICRO))
+
+    def stepped(self, steps: Steps) -> Self:
+        """See `PiecesPlan`."""
+        return replace(self, plan=replace(self.plan, steps=steps))
 
     @property
     def predicted_error(self) -> float:
@@ -153,7 +157,7 @@ class ChoicesPlan(ShapePlan):
 
     def _parts(self, read: BinShares) -> dict[str, object]:
         shares = zip(self.question.choices, read.bins, strict=True)
-        return {"choices": [{"choice": choice, **plain(share)} for choice, share in shares]}
+        return {"choices": [{"choice": choice, **share.document()} for choice, share in shares]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +236,7 @@ def noisy_counts(crowd: ShapeCrowd, plan: SharesPlan, counts: Mapping[int, Seque
 
 
 def _bin(lower: float, upper: float, share: Share) -> dict[str, object]:
-    return {"lower": lower, "upper": upper, **plain(share)}
+    return {"lower": lower, "upper": upper, **share.document()}
 
 
 def _whole(like: Share) -> Share:

@@ -10,6 +10,7 @@ from app.core.errors import InternalFault
 from app.core.piece import Piece, Taken
 from app.core.release import Charge, Used
 from app.core.study import Relation, StudyDefinition
+from app.estimators.anytime import Steps
 from app.estimators.every_level import at_every_level
 from app.estimators.found_range import FoundRange
 from app.estimators.interface import Plan
@@ -246,6 +247,10 @@ class OneShape(PricedPlan, Generic[Drawn]):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PiecesPlan(OneShape[Noisy]):
     """A plan of noisy sums that can be kept as pieces, and read together, see `app.services.shapes.steps`."""
+
+    def stepped(self, steps: Steps) -> Self:
+        """The same with how the noise of its pieces was drawn, in their order."""
+        return self
 
     @abstractmethod
     def beside(self, pieces: Sequence[Piece], counts: Mapping[int, Sequence[int]]) -> list[Noisy]:

@@ -196,7 +196,8 @@ def plan_step(
     answered = [one.plan for one in labels if one.plan is not None]
     off_labels = bool(answered) and question.estimator != COORDINATES
     if off_labels:
-        whole = answered[0].of_labels([(one.crowd, one.plan) for one in labels], question)
+        together = answered[0].of_labels([(one.crowd, one.plan) for one in labels], question)
+        whole = together.stepped(planner.drawn(kept, [piece.number for piece in kept]))
     else:
         whole = planner.reading(here, replace(everyone, crowd=crowd), kept, [piece.number for piece in kept])
     # 3. What that charges.
@@ -315,9 +316,8 @@ class _Planner:
         """
         study, question, crowd = self.study, self.question, people.crowd
         sums = sums_of(cohorts, pieces, Groups.of(crowd.groups), people.weights, self.noise)
+        drawn = self.drawn(pieces, places)
         if people.linear is not None:
-            firsts, normal = [piece.start for piece in pieces], self.noise.normal
-            drawn = Steps(firsts=firsts, places=places, step=self.step, normal=normal)
             return coordinates.reading(study, self.whole, crowd, replace(sums, steps=drawn), people.linear)
         reports = {
             place: report_noise(self._sums, group.epsilon)
@@ -326,7 +326,12 @@ class _Planner:
         }
         tilt = (question.tilt or 0) / MICRO
         plan = combined_shares(self._sums, sums, reports, tilt=tilt, currency=study.noise)
-        return cast("type[ShapePlan]", question.shape).reading(question, crowd, plan)
+        return cast("type[ShapePlan]", question.shape).reading(question, crowd, plan).stepped(drawn)
+
+    def drawn(self, pieces: Sequence[Piece], places: Sequence[int]) -> Steps:
+        """How the noise of pieces was drawn, which have these places."""
+        firsts = [piece.start for piece in pieces]
+        return Steps(firsts=firsts, places=places, step=self.step, normal=self.noise.normal)
 
     @property
     def _sums(self) -> int:

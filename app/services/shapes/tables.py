@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from app.core.plain import plain
 from app.core.study import StudyDefinition
 from app.estimators.bin_shares import BinShares
 from app.estimators.independence import p_value
@@ -51,7 +50,7 @@ class TablePlan(ShapePlan):
         (first, labels), (second, others) = self.question.axes
         return {
             "cells": [
-                {"where": {first: one, second: other}, **plain(share)}
+                {"where": {first: one, second: other}, **share.document()}
                 for (one, other), share in zip(product(labels, others), read.bins, strict=True)
             ]
         }

@@ -51,6 +51,9 @@ class ShareOfBinOut(WireOut):
     interval: IntervalOut = Field(description="For the dataset; of a distribution a band: all hold together.")
     population_interval: IntervalOut
     simultaneous: IntervalOut = Field(description="For the dataset; those of all bins hold together.")
+    anytime: IntervalOut | None = Field(
+        None, description="As `interval`, which it holds, for all steps of the question at once."
+    )
 
 
 class HistogramOfLabelOut(LabelOut):
@@ -79,6 +82,9 @@ class ShareOfChoiceOut(WireOut):
     interval: IntervalOut = Field(description="For the dataset.")
     population_interval: IntervalOut
     simultaneous: IntervalOut = Field(description="For the dataset; those of all choices hold together.")
+    anytime: IntervalOut | None = Field(
+        None, description="As `interval`, which it holds, for all steps of the question at once."
+    )
 
 
 class SharesOfLabelOut(LabelOut):
@@ -105,6 +111,9 @@ class ShareOfCellOut(WireOut):
     interval: IntervalOut = Field(description="For the dataset.")
     population_interval: IntervalOut
     simultaneous: IntervalOut = Field(description="For the dataset; those of all cells hold together.")
+    anytime: IntervalOut | None = Field(
+        None, description="As `interval`, which it holds, for all steps of the question at once."
+    )
 
 
 class TableOfLabelOut(LabelOut):
