@@ -49,7 +49,7 @@ def test_an_answer_shows_what_holds_at_all_steps_from_the_second_one_on(
         "population_interval": ends,
         "simultaneous": ends,
     }
-    choices = [ChoiceShare(choice=choice, **share, anytime=always) for choice in "ab"]
+    choices = tuple(ChoiceShare(choice=choice, **share, anytime=always) for choice in "ab")
     show_release(replace(found, statistic="shares", estimate=None, choices=choices))
     shown = capsys.readouterr().out
     assert (shown.count("0.125 to 0.875") == 2) is (before is not None)
