@@ -153,7 +153,7 @@ class Weather:
     busy: int = 0
     steps: int = 0
     struck: Counter[str] = field(default_factory=Counter)
-    sessions: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    sessions: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     offsets: dict[int, float] = field(default_factory=dict)
     told: list[str] = field(default_factory=list)
     _parked: dict[Label, Parked] = field(default_factory=dict)
@@ -308,7 +308,7 @@ def connecting(weather: Weather) -> Callable[..., Awaitable[asyncpg.Connection]]
             weather.busy -= 1
             raise
         connection.weather = weather
-        weather.sessions[PROCESS.get()].add(connection.get_server_pid())
+        weather.sessions[PROCESS.get()].append(connection.get_server_pid())
         return connection
 
     return connect
