@@ -1,7 +1,7 @@
 """Plots of answers for labels side by side, and of what is read off them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from markupsafe import Markup
@@ -26,21 +26,27 @@ _QUARTILES = ("first quartile", "median", "third quartile")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Point:
-    """An estimate of a name with its interval, one that holds with all others, and where it is drawn to."""
+    """An estimate of a name with its interval, and what else is known of it.
+
+    Attributes:
+        together: An interval that holds with all others.
+        always: One that holds at all steps of the question, from the second one on.
+        drawn: Where it is drawn to.
+    """
 
     name: str
     value: float
     interval: IntervalOut
     together: IntervalOut | None = None
+    always: IntervalOut | None = None
     drawn: float | None = None
 
     @property
     def numbers(self) -> Sequence[float]:
         """Everything that is drawn of it."""
         found = [self.value] if self.drawn is None else [self.value, self.drawn]
-        return found + [
-            end for one in (self.interval, self.together) if one is not None for end in (one.lower, one.upper)
-        ]
+        intervals = (self.interval, self.together, self.always)
+        return found + [end for one in intervals if one is not None for end in (one.lower, one.upper)]
 
 
 OfOneNumber = QuantileReleaseOut | CountReleaseOut | CovarianceReleaseOut | CorrelationReleaseOut
@@ -59,6 +65,7 @@ def labels(release: ReleaseOut | OfOneNumber) -> Markup:
             value=one.estimate,
             interval=one.interval,
             together=getattr(one, "simultaneous", None),
+            always=getattr(one, "anytime", None) if release.refines else None,
             drawn=getattr(one, "drawn_to_whole", None),
         )
         for one in release.groups or ()
@@ -82,31 +89,38 @@ def together(read: ReleaseOut, release: ReleaseOut) -> Markup:
         names, line, title = [f"{one} less {other}"], 0.0, "The difference, and no difference"
     else:
         names, line, title = ["standardized"], release.estimate, "Standardized, and the mean of these people"
-    points = [
-        _Point(name=f"{name}, {whom}", value=read.estimate, interval=interval)
-        for name in names
-        for whom, interval in (("these people", read.interval), ("population", read.population_interval))
-    ]
+    points = [one for name in names for one in _both(read, f"{name}, ", steps=bool(release.refines))]
     return _side_by_side(f"{title}, with {{}} intervals", points, line, x="for whom", y=read.statistic)
+
+
+def _both(read: ReleaseOut, name: str = "", *, steps: bool) -> list[_Point]:
+    """What an estimate says of these people and of the population, with `steps` that of all steps, too."""
+    these = _Point(
+        name=f"{name}these people",
+        value=read.estimate,
+        interval=read.interval,
+        always=read.anytime if steps else None,
+    )
+    return [these, replace(these, name=f"{name}population", interval=read.population_interval, always=None)]
 
 
 def mean(release: ReleaseOut, lower: float, upper: float) -> Markup:
     """A mean with its intervals for these people and for the population, in the range of its values."""
-    points = [
-        _Point(name=whom, value=release.estimate, interval=interval)
-        for whom, interval in (
-            ("these people", release.interval),
-            ("population", release.population_interval),
-        )
-    ]
+    points = _both(release, steps=bool(release.refines))
     title = "The mean with its {} intervals, in the range of the study"
     return _side_by_side(title, points, None, x="for whom", y="mean", size=FULL, shown=(lower, upper))
 
 
-def coordinates(found: Sequence[CoordinateOut], *, y: str) -> Markup:
-    """The estimate of each coordinate with its intervals."""
+def coordinates(found: Sequence[CoordinateOut], *, y: str, steps: bool) -> Markup:
+    """The estimate of each coordinate with its intervals, with `steps` that of all steps, too."""
     points = [
-        _Point(name=str(one.coordinate), value=one.estimate, interval=one.interval, together=one.simultaneous)
+        _Point(
+            name=str(one.coordinate),
+            value=one.estimate,
+            interval=one.interval,
+            together=one.simultaneous,
+            always=one.anytime if steps else None,
+        )
         for one in found
     ]
     title = f"The {y} of each coordinate, with {{}} intervals for these people"
@@ -191,8 +205,10 @@ def _side_by_side(
             drawn.append(f'<line class="offered" {whole}/>')
         for place, one in enumerate(points):
             at, beside = across(place + 0.5), across(place + 0.7)
-            if one.together is not None:
-                drawn.append(reach("reach together", at, up(one.together.lower), up(one.together.upper)))
+            for kind, its in (("reach always", one.always), ("reach together", one.together)):
+                if its is not None:
+                    low, high = max(its.lower, shown[0]), min(its.upper, shown[1])
+                    drawn.append(reach(kind, at, up(low), up(high)))
             drawn.append(
                 estimate(at, one.value, one.interval.lower, one.interval.upper, _said(one, y), up, shown)
             )
@@ -200,8 +216,9 @@ def _side_by_side(
                 drawn.append(f'<circle class="step ahead" cx="{beside:.1f}" cy="{up(one.drawn):.1f}" r="4"/>')
         return drawn
 
+    always = ", dotted at all steps" if any(one.always for one in points) else ""
     return draw_both(
-        title.format(percent(points[0].interval.level)),
+        title.format(percent(points[0].interval.level)) + always,
         Axis(x, partial(Named, [one.name for one in points])),
         Axis(y, partial(Linear, *shown)),
         marks,

@@ -51,28 +51,32 @@ def _rows(release: PublishedOut[Any], answer: PublishedOut[Any] | LabelOut) -> M
     if not rows:
         return Markup("")
     if release.sharpens == "coordinates":
-        return label_plots.coordinates(rows, y=release.statistic)
-    draw: Mapping[str, Callable[[Any], Markup]] = {"bins": shares, "choices": choices, "cells": crossed}
-    return draw[release.sharpens](rows)
+        return label_plots.coordinates(rows, y=release.statistic, steps=bool(release.refines))
+    if release.sharpens == "cells":
+        return crossed(rows)
+    draw: Mapping[str, Callable[..., Markup]] = {"bins": shares, "choices": choices}
+    return draw[release.sharpens](rows, steps=bool(release.refines))
 
 
-def shares(bins: Sequence[ShareOfBinOut]) -> Markup:
-    """A bar a bin, its height the share of the people in it, with its interval."""
+def shares(bins: Sequence[ShareOfBinOut], *, steps: bool) -> Markup:
+    """A bar a bin, its height the share of the people in it, with its intervals; see `_bars`."""
     ends = [(one.lower, one.upper) for one in bins]
     return _bars(
         "bin",
         list(zip(bins, ends, strict=True)),
         Axis("value", partial(Linear, bins[0].lower, bins[-1].upper)),
+        steps=steps,
     )
 
 
-def choices(found: Sequence[ShareOfChoiceOut]) -> Markup:
-    """A bar a choice, its height the share of the people who made it, with its interval."""
+def choices(found: Sequence[ShareOfChoiceOut], *, steps: bool) -> Markup:
+    """A bar a choice, its height the share of the people who made it, with its intervals; see `_bars`."""
     names = [one.choice for one in found]
     return _bars(
         "choice",
         [(one, (place + 0.1, place + 0.9)) for place, one in enumerate(found)],
         Axis("choice", partial(Named, names)),
+        steps=steps,
     )
 
 
@@ -80,21 +84,27 @@ def _bars(
     by: str,
     bars: Sequence[tuple[ShareOfBinOut | ShareOfChoiceOut, tuple[float, float]]],
     x: Axis,
+    *,
+    steps: bool,
 ) -> Markup:
-    """Shares as bars between two places each, with their intervals."""
-    top = nice_ceiling(max(one.simultaneous.upper for one, _ in bars))
+    """Shares as bars between two places each, with their intervals, with `steps` that of all steps, too."""
+    always = [one.anytime if steps else None for one, _ in bars]
+    top = nice_ceiling(max(it.upper for it in (*(one.simultaneous for one, _ in bars), *always) if it))
 
     def marks(across: Scale, up: Scale) -> Sequence[str]:
         drawn = []
-        for one, (first, last) in bars:
+        for (one, (first, last)), ever in zip(bars, always, strict=True):
             left, right = across(first), across(last)
             drawn.append(bar(left, right - left, up(0), up(one.share), "a", _said(one)))
-            for kind, ends in (("reach together", one.simultaneous), ("reach", one.interval)):
-                drawn.append(reach(kind, (left + right) / 2, up(ends.lower), up(ends.upper)))
+            its = {"reach always": ever, "reach together": one.simultaneous, "reach": one.interval}
+            for kind, ends in its.items():
+                if ends is not None:
+                    drawn.append(reach(kind, (left + right) / 2, up(ends.lower), up(ends.upper)))
         return drawn
 
     level = percent(bars[0][0].interval.level)
     title = f"Share of the people by {by}, with {level} intervals, one by one and thin for all together"
+    title += ", dotted at all steps" if any(always) else ""
     return draw_both(title, x, Axis("share", partial(Linear, 0, top)), marks, FULL)
 
 

@@ -40,6 +40,7 @@ class Drawn(NamedTuple):
         value: The estimate.
         interval: The ends of its interval.
         together: Those of one that holds together with those of all others.
+        always: Those of one that holds at all steps of its question, from the second one on.
         to_whole: The estimate drawn to that for all people.
     """
 
@@ -47,6 +48,7 @@ class Drawn(NamedTuple):
     value: float
     interval: tuple[float, float] | None = None
     together: tuple[float, float] | None = None
+    always: tuple[float, float] | None = None
     to_whole: float | None = None
 
     def in_words(self, statistic: str) -> str:
@@ -56,7 +58,8 @@ class Drawn(NamedTuple):
         lower, upper = self.interval
         if statistic in _SPREADS:
             return spread_in_words(self.value, lower, upper)
-        return f"{self.value:.4g} ({lower:.4g} to {upper:.4g})"
+        always = "" if self.always is None else ", at all steps {:.4g} to {:.4g}".format(*self.always)
+        return f"{self.value:.4g} ({lower:.4g} to {upper:.4g}{always})"
 
 
 class Document(Protocol):
@@ -139,7 +142,7 @@ class Plotted(Shown):
         return name, [one for one in drawn if one is not None]
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the estimates with their intervals, those that hold together dashed.
+        """Draw the estimates with their intervals: dashed where they hold together, dotted at all steps.
 
         One estimate alone is a dot, and several are bars. Estimates drawn to the whole are open dots, and a
         difference is beside a line at zero.
@@ -163,6 +166,7 @@ class Plotted(Shown):
             ax.barh(places, values, color="#7aa6c2", height=0.6, label="estimate")
         level = _level(self._rows())
         for style, cap, said, ends in (
+            (":", 0, f"{level}interval, at all steps", [one.always for one in drawn]),
             ("--", 0, f"{level}interval, all together", [one.together for one in drawn]),
             ("-", 3, f"{level}interval", [one.interval for one in drawn]),
         ):
@@ -443,6 +447,7 @@ def _drawn(row: Row) -> Drawn | None:
         float(value),
         _ends(row, f"{prefix}interval"),
         _ends(row, f"{prefix}simultaneous"),
+        _ends(row, f"{prefix}anytime") if row.get("refines") else None,
         _number(row.get("drawn_to_whole")),
     )
 

@@ -76,9 +76,9 @@ def release(**changes: Any) -> Release:
     return build(Release, {**MEAN, **changes})
 
 
-def histogram() -> Release:
+def histogram(**changes: Any) -> Release:
     document = {name: value for name, value in MEAN.items() if name not in ("estimate", "interval")}
-    return build(Release, {**document, "statistic": "histogram", "bins": BINS})
+    return build(Release, {**document, "statistic": "histogram", "bins": BINS, **changes})
 
 
 def test_a_row_has_every_field_that_came() -> None:
@@ -303,6 +303,19 @@ def test_intervals_that_hold_together_are_dashed_and_what_is_drawn_to_the_whole_
     assert list(shown.to_dataframe(full=True)["drawn_to_whole"].dropna()) == [31.5, 31.5]
     assert list(shown.to_dataframe(full=True)["simultaneous.upper"].dropna()) == [45, 45]
     assert "drawn_to_whole" in shown._repr_html_()
+
+
+@pytest.mark.parametrize("before", [None, "00000000-0000-4000-8000-000000000001"])
+def test_what_holds_at_all_steps_is_dotted_and_said_from_the_second_one_on(
+    before: str | None, ax: Any
+) -> None:
+    always = {"anytime": {"level": Decimal("0.95"), "lower": 20, "upper": 60}}
+    one = release(refines=before, **always, groups=[group | always for group in GROUPS])
+    one.plot(ax)
+    assert drawn_ends(ax, "dotted") == ([(20, 60)] * 3 if before else [])
+    assert str(one).count("at all steps 20 to 60") == (3 if before else 0)
+    of_bins = [one | {"anytime": {"level": Decimal("0.95"), "lower": 0, "upper": 1}} for one in BINS]
+    assert str(histogram(refines=before, bins=of_bins)).count("at all steps 0 to 1") == (2 if before else 0)
 
 
 def test_a_difference_has_a_line_at_zero(ax: Any) -> None:

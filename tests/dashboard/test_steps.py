@@ -160,6 +160,8 @@ async def test_the_second_step_shows_what_holds_at_all_of_them(analyst: Browser,
         assert ("95 % interval, these people, at all steps" in analyst.page) is shown
         assert (analyst.page.count('<polyline class="step always"') == 2) is shown
         assert ("± at all steps" in analyst.page) is shown
+        await analyst.get(f"/dashboard/studies/{study}")
+        assert (analyst.page.count('<g class="reach always">') == 2) is shown
 
 
 @pytest.mark.parametrize("statistic", ["histogram", "shares", "table"])
@@ -198,6 +200,9 @@ async def test_the_second_step_shows_what_holds_at_all_of_them_of_each_share(
         # Of all people and of both labels.
         heads = analyst.page.count('<th scope="col" class="num">at all steps</th>')
         assert heads == (3 if shown else 0)
+        # Drawn twice, wide and narrow, for each of two bars; of a table cells have texts alone.
+        dotted = analyst.page.count('<g class="reach always">')
+        assert dotted == (3 * 2 * 2 if shown and statistic != "table" else 0)
         assert (analyst.page.count('<polyline class="step always"') == 2) is shown
 
 

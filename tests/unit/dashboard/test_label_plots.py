@@ -86,7 +86,7 @@ def test_coordinates_are_drawn_side_by_side_and_none_of_no_people() -> None:
         CoordinateOut.model_validate({"coordinate": place, **statistic(mean), "simultaneous": together})
         for place, (mean, together) in enumerate(((20, interval(10, 30)), (70, None)))
     ]
-    for drawing in drawings(label_plots.coordinates(found, y="mean")):
+    for drawing in drawings(label_plots.coordinates(found, y="mean", steps=False)):
         assert titles(drawing, "estimate") == ["0: 20.0, 95 %: 15.0 to 25.0", "1: 70.0, 95 %: 65.0 to 75.0"]
         assert len([one for one in drawing.iter("g") if one.attrib["class"] == "reach together"]) == 1
-    assert label_plots.coordinates([], y="mean") == ""
+    assert label_plots.coordinates([], y="mean", steps=False) == ""
