@@ -4,7 +4,7 @@ import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 from uuid import uuid4
 
@@ -54,10 +54,9 @@ def assert_problem(response: httpx.Response, code: str, status: int, *fields: st
 
 
 @cache
-def _declared_paths() -> dict[str, Any]:
-    """What the OpenAPI document says of each path. Settings change nothing in it, so it is made only once."""
-    app = create_app(Settings(database_url="postgresql://nowhere/none", subject_key=SUBJECT_KEY))
-    return dict(app.openapi()["paths"])
+def _document() -> dict[str, Any]:
+    """The OpenAPI document. Settings change nothing in it, so it is made only once: it takes a second."""
+    return create_app(Settings(database_url="postgresql://nowhere/none", subject_key=SUBJECT_KEY)).openapi()
 
 
 @dataclass
@@ -132,17 +131,25 @@ class Service:
         finally:
             await connection.close()
 
+    @cached_property
+    def _declared(self) -> list[Route]:
+        """The routes of the OpenAPI document."""
+        routes = []
+        for route in self.app.routes:
+            assert isinstance(route, Route)
+            if route.include_in_schema:
+                routes.append(route)
+        return routes
+
     def _assert_declared(self, response: httpx.Response) -> None:
         request = response.request
         # Most answers hold a secret, a person's numbers or what one token may read; files of pages do not.
-        if not request.url.path.startswith(FILES):
+        path = request.url.path
+        if not path.startswith(FILES):
             assert response.headers["cache-control"] == "no-store", request.url
-        for route in self.app.routes:
-            assert isinstance(route, Route)
-            if not route.include_in_schema or request.method not in (route.methods or ()):
-                continue
-            if route.path_regex.match(request.url.path):
-                operation = _declared_paths()[route.path_format][request.method.lower()]
+        for route in self._declared:
+            if request.method in (route.methods or ()) and route.path_regex.match(path):
+                operation = _document()["paths"][route.path_format][request.method.lower()]
                 declared = operation["responses"].get(str(response.status_code))
                 assert declared is not None, f"{request.method} {route.path_format}: {response.status_code}"
                 content_type = response.headers.get("content-type", "").partition(";")[0]
@@ -155,6 +162,7 @@ async def open_service(database_url: str, **settings: Any) -> AsyncIterator[Serv
     """Run the application on a database, with a budget for Gaussian noise where settings give no other."""
     settings = {"lifetime_gaussian": "10,0.00001", **settings}
     app = create_app(Settings(database_url=database_url, subject_key=SUBJECT_KEY, **settings))
+    app.openapi_schema = _document()
     async with app.router.lifespan_context(app) as state:
         assert state is not None
 

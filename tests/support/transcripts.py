@@ -4,6 +4,7 @@ import base64
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import httpx
@@ -38,7 +39,7 @@ CURSOR = re.compile(rb"""(cursor(?:=|":\s*"))([\w-]+)""")
 def stripped(response: httpx.Response) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
     """A response without what is random: status, headers, body."""
     body = without_random(response.content)
-    headers = {name.lower(): without_random(value) for name, value in response.headers.raw}
+    headers = {name.lower(): _header(value) for name, value in response.headers.raw}
     if b"SECONDS" in body:
         # How many digits a duration has.
         headers[b"content-length"] = str(len(body)).encode()
@@ -51,6 +52,10 @@ def without_random(text: bytes) -> bytes:
     for pattern, name in VARYING:
         text = pattern.sub(name, text)
     return text
+
+
+_header = lru_cache(4096)(without_random)
+"""Most headers of all responses are the same few."""
 
 
 def _opened(cursor: bytes) -> bytes:
