@@ -27,7 +27,7 @@ HAS_NODE := command -v node >/dev/null && command -v npm >/dev/null
 # hundreds of processes must not compile the same ones again and again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-browser setup-model lock sdk format check golden test test-quick test-js test-r test-model test-storms test-slow test-statistical coverage demo serve migrate peers bench bench-scale docs screenshots thirty-answers check-migrations audit-dependencies release clean
+.PHONY: help setup setup-browser setup-model lock sdk format check golden mutants test test-quick test-js test-r test-model test-storms test-slow test-statistical coverage demo serve migrate peers bench bench-scale docs screenshots thirty-answers check-migrations audit-dependencies release clean
 .DEFAULT_GOAL := help
 
 help: ## list the commands
@@ -124,6 +124,9 @@ test-model: setup setup-model ## the model of the ledger: its promises, planted 
 
 test-storms: setup ## storms by seed and the search for what explains them; STORM=7 replays the storm of a seed
 	PYTHONHASHSEED=0 $(BIN)/python -m $(if $(STORM),tests.storms $(STORM),pytest tests/storms -k "not many" $(PYTEST_ARGS))
+
+mutants: setup ## plant faults in a copy of the tree, and run the tests that must find each
+	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 golden: setup ## renew the files in tests/golden after a change of what the API answers
 	GOLDEN=renew $(BIN)/python -m pytest tests/golden

@@ -118,6 +118,15 @@ def test_what_draws_cost_in_all_is_what_the_share_does(parts: list[int], sigma: 
     assert average <= one * (1 + Fraction(2, min(sigmas))) ** 2
 
 
+@pytest.mark.parametrize("more", range(-12, 13))
+def test_a_draw_has_the_least_whole_sigma_that_its_part_pays_for(more: int) -> None:
+    """At variances around a square, where what discreteness costs decides."""
+    for root, part in ((100, MICRO), (10**6, MICRO // 4), (2**50, 1)):
+        variance = Fraction((root**2 + more) * part, MICRO)
+        sigma = part_sigma(variance, part)
+        assert (sigma - 1) ** 2 - 9 < variance * MICRO / part <= sigma**2 - 9
+
+
 @given(st.integers(0, 32), st.integers(0, 32), st.integers(1, 10**9), st.integers(1, MICRO))
 def test_the_price_of_both_sums_holds_for_all_neighbors(
     one: int, other: int, weight: int, share: int

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from app.accounting.costs import check_charges, group_costs
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
-from app.core.noise import DiscreteGaussian, DiscreteLaplace, NoNoise
-from app.core.study import Relation
+from app.core.noise import DiscreteGaussian, DiscreteLaplace, Hourglass, Noise, NoNoise
+from app.core.study import Currency, Relation
 from app.estimators.interface import UNIT_SCALE, Query
+from app.mechanisms.hourglass import hourglass
 from dither_research.staircase import staircase
 from tests.support.groups import central, local, public
 
@@ -134,6 +135,21 @@ def test_raw_data_without_noise_is_refused():
         with pytest.raises(InternalFault):
             group_costs([weighed], NoNoise(), REPLACE, [central(1)])
     assert group_costs([query([0])], NoNoise(), REPLACE, [central(1)]) == [0]
+
+
+@pytest.mark.parametrize(
+    ("noise", "currency"),
+    [
+        (unit(), Currency.GAUSSIAN),
+        (DiscreteGaussian(sigmas=(UNIT_SCALE,)), Currency.LAPLACE),
+        (hourglass(GRID_SIZE, 1_000_000), Currency.GAUSSIAN),
+    ],
+)
+def test_noise_of_another_currency_is_refused(noise: Noise, currency: Currency):
+    queries = [query([1]), query([-1], [1])] if isinstance(noise, Hourglass) else [query([1])]
+    for relation in Relation:
+        with pytest.raises(InternalFault, match="no price for this noise"):
+            group_costs(queries, noise, relation, [central(1)], currency)
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.inf, math.nan])

@@ -5,7 +5,7 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.accounting.costs import group_costs
@@ -105,6 +105,9 @@ WEIGHTS = st.tuples(st.integers(-9, 9), st.integers(-9, 9), st.integers(-9, 9))
     st.lists(st.floats(1e3, 1e15), min_size=3, max_size=3),
     st.sampled_from(Relation),
 )
+# A person a quarter of the range from the middle moves these the most, on either side.
+@example([(1, 0, -2)], [1e9] * 3, ADD_REMOVE)
+@example([(-1, 1, -2)], [1e9] * 3, ADD_REMOVE)
 def test_the_price_is_never_below_what_any_pair_of_neighbors_loses(weights, scales, relation):
     points = [GRID_SIZE * step // 32 for step in range(33)]
     queries = [Query(sum_weights=(a,), count_weights=(b,), square_weights=(c,)) for a, b, c in weights]

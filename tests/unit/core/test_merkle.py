@@ -49,3 +49,27 @@ def test_a_proof_shows_its_leaf_at_its_place_and_nothing_else(nodes):
 
 def test_a_proof_is_short():
     assert max(len(path(place, 10**6)) for place in (0, 1, 524_287, 524_288, 999_999)) <= 20
+
+
+INPUTS = (
+    "",
+    "00",
+    "10",
+    "2021",
+    "3031",
+    "40414243",
+    "5051525354555657",
+    "606162636465666768696a6b6c6d6e6f",
+)
+ROOTS = {
+    1: "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
+    2: "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125",
+    8: "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328",
+}
+"""Of the reference implementation of Certificate Transparency."""
+
+
+@pytest.mark.parametrize("size", ROOTS)
+def test_leaves_and_nodes_have_the_hashes_of_the_reference(size: int):
+    leaves = [leaf_hash(bytes.fromhex(text)) for text in INPUTS[:size]]
+    assert of_rfc(leaves).hex() == ROOTS[size]

@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
 from app.estimators.interface import UNIT_SCALE
-from app.estimators.pivot import LinearPivot, PivotReader, hull
+from app.estimators.pivot import LinearPivot, PivotReader, hull, two_sums_pivot
 from app.estimators.transformed import Transformed
 from tests.support.groups import UNIT_GRID, add_remove_one
 
@@ -155,3 +155,29 @@ def test_points_that_are_rejected_unseen_leave_the_hull_where_a_plain_scan_has_i
     for found, plain in seen:
         # Ends are moved outwards by up to twice the tolerance.
         assert found == pytest.approx(plain, abs=2.0**-42)
+
+
+def test_sums_below_zero_count_as_zero():
+    """No true sum is negative, so noise that took one below 0 must not make an interval narrower."""
+    pivot = two_sums_pivot()
+    assert pivot.value(0.25, -4.0, 8.0) == -0.25 * 8
+    assert pivot.value(0.25, 8.0, -4.0) == 0.75 * 8
+    assert pivot.value(0.25, 3.0, 8.0) == 0.75 * 3 - 0.25 * 8
+    assert pivot.value(0.25, -4.0, 4.0) == pivot.value(0.25, -1.0, -1.0) == 0
+
+
+@pytest.mark.parametrize("kind", ["dataset_hull", "population_hull"])
+def test_a_tilt_widens_both_ends_by_the_most_that_weights_can_move_a_mean(kind: str):
+    tilt = 0.1
+    ends = [
+        getattr(PivotReader(grid=UNIT_GRID, cap=CAP, floor=FLOOR, pivot=two_sums_pivot(), tilt=one), kind)(
+            CAP * 4000, CAP * 6000, 0.4, RISK
+        )
+        for one in (0.0, tilt)
+    ]
+    # A part of the people weighs the most that one can, the others the least: by how much more they count.
+    part = np.linspace(0, 1, 100_001)
+    moved = float((part * CAP / (part * CAP + (1 - part) * FLOOR) - part).max())
+    (low, high), (lower, higher) = ends
+    assert (low - lower, higher - high) == pytest.approx((tilt * moved, tilt * moved), rel=1e-6)
+    assert moved == pytest.approx(1 / 3)

@@ -1,10 +1,12 @@
 """Quantiles off noisy counts by level: cells, intervals against brute force, ties, and what is predicted."""
 
+import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise, product
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -241,3 +243,30 @@ def test_where_presence_is_secret_nothing_but_counts_tells_who_is_there():
         drawn = grown(few, [place * GRID_SIZE // 100 for place in range(100)])
         assert few.read(GRID, drawn) == more.read(GRID, drawn)
         assert few.starts(drawn[:2]) == more.starts(drawn[:2])
+
+
+@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize("before", [1, 2, 3, 4])
+def test_the_rank_of_an_end_of_cells_has_the_noise_of_the_cells_on_both_sides_of_it(
+    before: int, relation: Relation
+):
+    """Of K counts k lie below it: a variance of k (K - k) / K, or of (1 - q)^2 k + q^2 (K - k) with a sum."""
+    cells, people, q, risk, place = 5, 10**7, 0.5, 0.01, 4
+    groups = [Group(trust=Trust.CENTRAL, epsilon=MICRO, count=people)]
+    if relation is ADD:
+        weighing = weigh_secret(groups, cap=MICRO, floor=MICRO, currency=Currency.GAUSSIAN)
+        spread = (1 - q) ** 2 * before + q**2 * (cells - before)
+    else:
+        weighing = weigh_public(groups, people, target_of(0), 0.0, currency=Currency.GAUSSIAN)
+        spread = before * (cells - before) / cells
+    plan, mass = TreePlan(quantiles=(HALF,), weighing=weighing, people=people), people * weighing.weights[0]
+    assert isinstance(plan.noise, DiscreteGaussian)
+    far = NormalDist().inv_cdf(1 - risk) * plan.noise.sigmas[place] * math.sqrt(spread)
+    for times, first in ((0.99, before - 1), (1.01, before)):
+        off = round(times * far)
+        counts = [0] * cells
+        counts[before - 1], counts[before] = mass // 2 - off, off
+        counts[-1] += mass - mass // 2
+        level = Drawn(starts=(10, 20, 30, 40), counts=tuple(counts))
+        found, _ = plan._hull((q, q), place, level, risk)
+        assert found == (0, 10, 20, 30, 40)[first]
