@@ -198,9 +198,12 @@ class PivotReader:
         pivot: What the sums say.
         labels: Of how many labels, this one among them, the intervals hold at once.
         tilt: How far the values of people who weigh much may differ from the others', in [0, 1].
+
+    Attributes:
+        bias: The most that unequal weights move a mean of numbers in [0, 1], within the tilt.
     """
 
-    __slots__ = ("_labels", "cap", "floor", "grid", "pivot", "tilt")
+    __slots__ = ("_labels", "bias", "cap", "floor", "grid", "pivot", "tilt")
 
     def __init__(
         self,
@@ -217,6 +220,7 @@ class PivotReader:
         self.floor = floor
         self.pivot = pivot
         self.tilt = tilt
+        self.bias = tilt * uneven_at_most(cap, floor)
         self._labels = labels
 
     @property
@@ -257,11 +261,6 @@ class PivotReader:
         return max(self.pivot.mass(first, second), 0.0) + self.pivot.mass_law().quantile(
             1 - 2 * self._mass_risk
         )
-
-    @property
-    def bias(self) -> float:
-        """The most that unequal weights move a mean of numbers in [0, 1], within the tilt."""
-        return self.tilt * uneven_at_most(self.cap, self.floor)
 
     @property
     def inequality(self) -> float:

@@ -406,6 +406,14 @@ class SharesPlan:
             risk: Probability that it does not hold the share.
             population: Whether it is about the population, and not the dataset.
         """
+        reader = self._secret_reader(inside)
+        hull = reader.population_hull if population else reader.dataset_hull
+        unit = reader.pivot.unit
+        return hull(first / unit, second / unit, float(ratio(first, second)), risk)
+
+    @once
+    def _secret_reader(self, inside: int) -> PivotReader:
+        """What reads the noisy sums of some bins and of the others."""
         weighing, unit = self.weighing, self.weighing.unit
         times = max(1, len(self.parts))
         pivot = LinearPivot(
@@ -414,12 +422,10 @@ class SharesPlan:
             unit=float(unit),
             variance=self._of_bin / unit**2 if weighing.is_gaussian else 0.0,
         )
-        reader = PivotReader(
+        return PivotReader(
             grid=UNIT,
             cap=weighing.cap / unit,
             floor=weighing.floor / unit,
             pivot=pivot,
             tilt=weighing.tilt,
         )
-        hull = reader.population_hull if population else reader.dataset_hull
-        return hull(first / pivot.unit, second / pivot.unit, float(ratio(first, second)), risk)
