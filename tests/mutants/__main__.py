@@ -118,7 +118,7 @@ def main(words: Sequence[str]) -> int:
             path.write_text(source, encoding="utf-8")
             survived += lives
             said = f"{'SURVIVED' if lives else 'killed':<8} {time.monotonic() - started:4.0f} s"
-            print(said, f"{one.kind}: {one.file}: {' '.join(one.new.split())}", flush=True)
+            print(said, f"{one.kind}: {one.file}: {' '.join(one.new.split()) or 'nothing'}", flush=True)
     print(f"{len(chosen)} mutants, {len(chosen) - survived} killed, {survived} survived")
     return int(survived > 0)
 

@@ -5,6 +5,8 @@ import math
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from statistics import NormalDist
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from dither.device.gaussian import gaussian_sigma, micro_mu2
@@ -16,6 +18,7 @@ from app.core.errors import EpsilonBelowSpent, IdempotencyKeyReused, NotFound, S
 from app.core.study import Relation, Study, Trust
 from app.services.replies import Idempotency
 from app.services.statistics.questions import Ask
+from app.store import contributions
 from app.store.cohorts import read_profile
 from tests.store.workbench import ADMIN, KEY, TOKEN, Workbench, batch, key, of_offers, offer
 
@@ -80,6 +83,38 @@ async def test_somebody_who_comes_back_inherits_what_was_spent(bench: Workbench)
     assert refusal.value.code == "budget_exhausted", "1.5 do not fit beside the 2 that were spent"
     await release(bench, study, 0.25)
     assert await line(bench, "alice") == (True, 3 * MICRO, 2_750_000)
+    await bench.assert_clean()
+
+
+async def test_somebody_whose_value_came_and_went_meanwhile_inherits_what_that_spent(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+):
+    study, people, read = await bench.study(), bench.services.contributions, contributions.READ_PEOPLE
+    alice = KEY.digest("alice")
+
+    async def come_and_go(share: float) -> None:
+        await people.contribute(study, offer("alice", epsilon=4))
+        await release(bench, study, share)
+        await people.withdraw(study, alice)
+
+    await come_and_go(0.25)
+    stale = await bench.services.database.run_tx(
+        "test", lambda c: read.all(c, study_id=study.id, subjects=[alice])
+    )
+    await come_and_go(0.5)
+    looked: list[object] = []
+
+    async def first_stale(connection: Any, **parameters: Any) -> Any:
+        looked.append(connection)
+        return stale if len(looked) == 1 else await read.all(connection, **parameters)
+
+    monkeypatch.setattr(contributions, "READ_PEOPLE", SimpleNamespace(all=first_stale))
+    await people.contribute(study, offer("alice", epsilon=4))
+    spent = (await line(bench, "alice"))[2]
+    assert stale[0].holding is not None
+    assert spent > stale[0].holding.epsilon == MICRO
+    assert len(looked) == 2
+    assert await bench.reserved("alice") == 4 * MICRO
     await bench.assert_clean()
 
 
