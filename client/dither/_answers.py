@@ -190,7 +190,7 @@ class Bin:
         share: Part of all people, 0 to 1; of a distribution all up to `upper`.
         interval: For the dataset; of a distribution a band: all hold together.
         simultaneous: For the dataset; those of all bins hold together.
-        anytime: As `interval`, for all steps of the question at once.
+        anytime: As `interval`, which it holds, for all steps of the question at once.
     """
 
     lower: float
@@ -210,7 +210,7 @@ class ChoiceShare:
         share: Part of all people, 0 to 1; those of all choices sum to 1.
         interval: For the dataset.
         simultaneous: For the dataset; those of all choices hold together.
-        anytime: As `interval`, for all steps of the question at once.
+        anytime: As `interval`, which it holds, for all steps of the question at once.
     """
 
     choice: str
@@ -230,7 +230,7 @@ class CellShare:
         share: Part of all people, 0 to 1; those of all cells sum to 1.
         interval: For the dataset.
         simultaneous: For the dataset; those of all cells hold together.
-        anytime: As `interval`, for all steps of the question at once.
+        anytime: As `interval`, which it holds, for all steps of the question at once.
     """
 
     where: Mapping[str, str]
