@@ -32,7 +32,7 @@ MANY_ROWS = 20_000
 APPEND_ONLY = ("release", "charge")
 TABLES = [table.name for table in reversed(metadata.sorted_tables)]
 FIRST_LINK = "INSERT INTO chain (id, number, hash) VALUES (1, 0, decode(repeat('00', 32), 'hex'))"
-FILLED = f"SELECT ARRAY[{','.join(f'EXISTS (SELECT FROM {table})' for table in TABLES)}]"
+FILLED = f"SELECT ARRAY[{','.join(f'EXISTS (SELECT 1 FROM {table})' for table in TABLES)}]"
 """Which of the tables have rows: most tests fill few of them."""
 
 
