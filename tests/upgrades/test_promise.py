@@ -28,11 +28,19 @@ SAID = """
 import inspect, json, dither
 from app.main import create_app
 from app.settings import Settings
+
+def arguments(method):
+    found = inspect.signature(method).parameters
+    # Keywords that a dictionary declares: `**fields: Unpack[...]`.
+    declared = [one.annotation.__args__[0] for one in found.values()
+                if one.kind is one.VAR_KEYWORD and hasattr(one.annotation, "__args__")]
+    return [*found, *(name for one in declared for name in getattr(one, "__annotations__", ()))]
+
 print(json.dumps({
     "version": dither.__version__,
     "document": create_app(Settings()).openapi(),
     "names": [*dither.__all__, *Settings.variables()],
-    "methods": {name: list(inspect.signature(one).parameters)
+    "methods": {name: arguments(one)
                 for name, one in inspect.getmembers(dither.Client, callable) if name[0] != "_"},
 }))
 """
