@@ -318,6 +318,8 @@ class TreePlan:
         ends = [[self._interval(q, drawn, population=of) for of in (False, True)] for q in ranks]
         for place, (own, population) in zip(sorted(estimates), ends, strict=True):
             spread = self.weighing.is_public and not self._spread(population=False)
+            # Levels share its risk otherwise, so that it could be the narrower one.
+            population = min(own[0], population[0]), max(own[1], population[1])
             coverage: Coverage = "at_least" if spread or self.weighing.is_equal else "worst_case"
             found.append(
                 Quantile(
@@ -432,9 +434,9 @@ class TreePlan:
     def _spread(self, *, population: bool) -> bool:
         """Whether ranks are off by more than noise."""
         weighing = self.weighing
-        if self.weighing.is_public:
+        if weighing.is_public:
             return population or weighing.uneven > 0 or weighing.bias > 0 or self.beside is not None
-        return population or not self.weighing.is_equal
+        return population or not weighing.is_equal
 
     def _interval(self, q: float, drawn: Sequence[Drawn], *, population: bool) -> tuple[int, int]:
         """Ends of the interval [grid steps]."""
@@ -460,7 +462,7 @@ class TreePlan:
             aims = (q - weighing.bias, q + weighing.bias)
             return self._hull(aims, place, level, risk, squares, step)
         cap, floor = weighing.cap, weighing.floor
-        if not population and (self.weighing.is_equal or weighing.tilt >= 1):
+        if not population and (weighing.is_equal or weighing.tilt >= 1):
             ratio = floor / cap
             aims = (ratio * q / (1 - q + ratio * q), q / (q + ratio * (1 - q)))
             return self._hull(aims, place, level, risk)
@@ -513,9 +515,9 @@ class TreePlan:
             place: Number of the level.
             level: It.
             risk: That either end is wrong.
-            inequality: Variance of a rank beside noise, over p (1 - p) [1; of a secret total weights,
-            squared]. step: Half of a step of its lattice [1; weights]. bounded: Whether people who answered
-            searches have their bounds in it, not what is estimated.
+            inequality: Variance of a rank beside noise, over p (1 - p) [1; secret: weights, squared].
+            step: Half of a step of its lattice [1; weights].
+            bounded: Whether people who answered searches have bounds in it, or what is estimated.
 
         Returns:
             Where it begins, and where the cell after it begins [grid steps].

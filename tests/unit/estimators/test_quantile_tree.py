@@ -73,6 +73,8 @@ def test_cells_of_a_level_cut_the_grid_and_are_no_more_than_planned_whatever_the
             for said in found:
                 for ends in (said.interval, said.population_interval):
                     assert 0 <= ends.lower <= said.estimate <= ends.upper <= GRID_SIZE
+                of_people, of_population = said.interval, said.population_interval
+                assert of_population.lower <= of_people.lower <= of_people.upper <= of_population.upper
 
 
 def test_where_no_one_pays_a_quantile_is_a_value_of_a_person_also_with_ties_and_at_both_ends():
