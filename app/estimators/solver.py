@@ -1,4 +1,4 @@
-"""The one module that knows cvxpy: optimal weights where there is no closed form.
+"""The one module that knows a solver, Clarabel: optimal weights where there is no closed form.
 
 A solver's answer is used for the proportions of the weights only. How much noise they need follows from the
 weights themselves, and every constraint is checked again, exactly, when they become integers.
@@ -17,6 +17,9 @@ from app.estimators.interface import NotApplicable
 _TOLERANCE = 1e-10
 _ROOM = 1e-9
 """Caps are lowered by this part, so that rounding to integers cannot exceed them."""
+
+_Row = tuple[tuple[Any, ...], Sequence[float] | NDArray[np.float64]]
+"""Blocks of a few rows of the constraints, and what they may come to; blocks that are missing are zero."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +63,12 @@ def solve(problem: Constrained) -> NDArray[np.float64]:
 
     Privacy: no data, no randomness. The answer is not trusted: see the module docstring.
     """
-    import cvxpy  # takes a second to load, and few questions need it
+    import clarabel  # few questions need it
+    from scipy import sparse
 
-    cp: Any = cvxpy  # its functions carry no types
     finite = np.isfinite(problem.epsilons)
     purchasing = problem.counts[finite] * problem.epsilons[finite]
     unit = float(purchasing.sum()) if finite.any() else 1.0
-    share, eta = cp.Variable(problem.counts.size, nonneg=True), cp.Variable(nonneg=True)
     # eta is counted in 1 / unit, and everything in the error of shares by purchasing power or head count.
     terms = problem.costs / problem.counts
     noise = 2 / unit**2
@@ -82,28 +84,46 @@ def solve(problem: Constrained) -> NDArray[np.float64]:
         scale = min(even, scale + problem.tilt**2 * float(np.abs(started - alike).sum() / 2) ** 2)
     if scale <= 0:
         scale = float(terms.max(initial=0.0)) or 1.0
-    objective = cp.sum(cp.multiply(terms / scale, cp.square(share))) + noise / scale * cp.square(eta)
+    # Columns are the shares, eta and, with a tilt, TV and the distance of each share from an equal one.
+    each, one = sparse.eye_array(problem.counts.size, format="csr"), np.ones((1, 1))
+    every = np.ones((1, problem.counts.size))
+    squares: list[Sequence[float] | NDArray[np.float64]] = [terms / scale, [noise / scale]]
+    equal: list[_Row] = [((every,), [1.0])]
+    less: list[_Row] = [((-each,), np.zeros(problem.counts.size)), ((None, -one), [0.0])]
     if problem.tilt:
-        equal = problem.counts * problem.stands / problem.people
-        away = cp.norm1(share - equal) / 2 + max(1 - float(equal.sum()), 0.0) / 2
-        objective += problem.tilt**2 / scale * cp.square(away)
-    constraints = [cp.sum(share) == 1]
+        due = problem.counts * problem.stands / problem.people
+        squares += [[problem.tilt**2 / scale], np.zeros(problem.counts.size)]
+        equal.insert(0, ((None, None, -one, every / 2), [-max(1 - float(due.sum()), 0.0) / 2]))
+        less += [((each, None, None, -each), due), ((-each, None, None, -each), -due)]
     if finite.any():
-        constraints.append(share[finite] <= cp.multiply(purchasing / unit, eta))
+        less.append(((each[finite], -(purchasing / unit)[:, None]), np.zeros(purchasing.size)))
     for members, limit in problem.caps:
         if len(members):
-            constraints.append(cp.sum(share[list(members)]) <= limit * (1 - _ROOM))
-    model = cp.Problem(cp.Minimize(objective), constraints)
-    try:
-        model.solve(solver=cp.CLARABEL, tol_gap_abs=_TOLERANCE, tol_gap_rel=_TOLERANCE, tol_feas=_TOLERANCE)
-    except cp.SolverError as error:
-        raise InternalFault("The solver failed.") from error
-    if model.status == cp.INFEASIBLE:
+            capped = np.zeros((1, problem.counts.size))
+            capped[0, list(members)] = 1.0
+            less.append(((capped,), [limit * (1 - _ROOM)]))
+    curvature: NDArray[np.float64] = 2 * np.concatenate(squares)
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _TOLERANCE
+    rows = [(*blocks, *(None,) * (len(squares) - len(blocks))) for blocks, _ in (*equal, *less)]
+    solution = clarabel.DefaultSolver(
+        sparse.diags_array(curvature, format="csc"),
+        np.zeros(curvature.size),
+        sparse.block_array(rows, format="csc"),
+        np.concatenate([limits for _, limits in (*equal, *less)]),
+        [
+            clarabel.ZeroConeT(len(equal)),
+            clarabel.NonnegativeConeT(sum(len(limits) for _, limits in less)),
+        ],
+        settings,
+    ).solve()
+    if solution.status == clarabel.SolverStatus.PrimalInfeasible:
         raise NotApplicable("The caps on the groups leave a part of the weight unassigned.")
-    # OPTIMAL_INACCURATE has values too; they are not taken.
-    if model.status != cp.OPTIMAL or share.value is None:
-        raise InternalFault("The solver found no optimum.")
-    found: NDArray[np.float64] = np.maximum(np.asarray(share.value, dtype=np.float64), 0.0)
+    # AlmostSolved has values too; they are not taken.
+    if solution.status != clarabel.SolverStatus.Solved:
+        raise InternalFault(f"The solver found no optimum: {solution.status}.")
+    found: NDArray[np.float64] = np.maximum(solution.x[: problem.counts.size], 0.0)
     if not np.all(np.isfinite(found)) or abs(float(found.sum()) - 1) > 1e-6:
         raise InternalFault("The solver found no weights.")
     return found / float(found.sum())

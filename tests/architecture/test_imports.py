@@ -34,7 +34,7 @@ BREACHES = {
     "server-without-sdk": ("app/services/subjects.py", "import dither"),
     "commands": ("app/cli/studies.py", "import httpx"),
     "entropy": ("app/services/admin/budgets.py", "import secrets"),
-    "solver": ("app/estimators/linear.py", "import cvxpy"),
+    "solver": ("app/estimators/linear.py", "import clarabel"),
     "research": ("app/main.py", "import dither_research"),
     "settings": ("app/services/admin/tokens.py", "import app.settings"),
 }
@@ -101,7 +101,7 @@ def test_no_room_escapes_the_contracts_that_name_rooms():
         ("from numpy import random", "app/accounting/x.py", "tests/unit/x.py"),
         ("import secrets", "app/store/x.py", "app/services/admin/tokens.py"),
         ("from os import urandom", "app/cli/x.py", "app/mechanisms/x.py"),
-        ("import cvxpy", "app/estimators/x.py", "app/estimators/solver.py"),
+        ("import clarabel", "app/estimators/x.py", "app/estimators/solver.py"),
     ],
 )
 def test_the_linter_knows_where_entropy_and_solvers_belong(line, refused_in, allowed_in):

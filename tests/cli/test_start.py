@@ -11,7 +11,7 @@ import typer.main
 
 from app.cli.tree import COMMANDS, build
 
-HEAVY = {"cvxpy", "fastapi", "httpx", "matplotlib", "numpy", "pydantic", "scipy", "sqlalchemy", "uvicorn"}
+HEAVY = {"clarabel", "fastapi", "httpx", "matplotlib", "numpy", "pydantic", "scipy", "sqlalchemy", "uvicorn"}
 
 OVER_HTTP = HEAVY - {"httpx", "pydantic"}
 """What commands that talk HTTP do without."""
@@ -56,7 +56,7 @@ def test_the_service_starts_without_what_few_answers_need() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     modules = set(done.stdout.split())
     assert {"numpy", "scipy"} <= modules, "the control: its estimators were loaded"
-    assert modules & {"cvxpy", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.special"} == set()
+    assert modules & {"clarabel", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.special"} == set()
 
 
 def test_the_list_of_commands_says_what_their_help_says() -> None:

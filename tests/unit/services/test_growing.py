@@ -60,7 +60,7 @@ def test_no_weights_of_newcomers_are_better(newcomers: tuple[int, ...]) -> None:
             COUNT * (float(old.sum()) * former + np.ones(len(newcomers)) @ weights) == 1,
             weights <= np.array(newcomers) / MICRO * noise,
         ],
-    ).solve()
+    ).solve(solver=cvxpy.CLARABEL)
     assert (step.plan.population_error or 0) ** 2 == pytest.approx(best, rel=1e-4)
     people = COUNT * (len(old) + len(newcomers))
     assert step.plan.predicted_error**2 == pytest.approx(best - VARIANCE / people, rel=1e-4)
