@@ -433,10 +433,9 @@ class TreePlan:
 
     def _spread(self, *, population: bool) -> bool:
         """Whether ranks are off by more than noise."""
-        weighing = self.weighing
-        if weighing.is_public:
-            return population or weighing.uneven > 0 or weighing.bias > 0 or self.beside is not None
-        return population or not weighing.is_equal
+        if self.weighing.is_public:
+            return population or self.weighing.uneven > 0 or self.weighing.bias > 0 or self.beside is not None
+        return population or not self.weighing.is_equal
 
     def _interval(self, q: float, drawn: Sequence[Drawn], *, population: bool) -> tuple[int, int]:
         """Ends of the interval [grid steps]."""
