@@ -11,6 +11,7 @@ from contextlib import ExitStack, closing
 from app.logging import configure_logging
 from app.postgres.embedded import EmbeddedPostgres
 from tests.storms.faults import FAULTS, patched, run_storms
+from tests.support.citus import CitusServer
 from tests.support.databases import Server, crash, scratch_directory
 
 
@@ -20,6 +21,9 @@ def main() -> int:
     parser.add_argument("seed", type=int)
     parser.add_argument("--storms", type=int, default=1, help="how many, each with the next seed")
     parser.add_argument("--database", help="a migrated database; without it one is made")
+    parser.add_argument(
+        "--citus", action="store_true", help="on a Citus cluster, if it is beside the checkout"
+    )
     parser.add_argument("--story", action="store_true", help="print all that was decided, and all calls")
     parser.add_argument("--go-on", action="store_true", help="do not stop where something is wrong")
     parser.add_argument("--fault", choices=FAULTS, help="with the service as it was before this was mended")
@@ -36,7 +40,10 @@ def main() -> int:
     wrong = 0
     with ExitStack() as stack:
         url = given.database
-        if url is None:
+        if given.citus:
+            cluster = CitusServer(stack.enter_context(scratch_directory()))
+            url = stack.enter_context(stack.enter_context(closing(cluster)).database())
+        elif url is None:
             embedded = stack.enter_context(EmbeddedPostgres(stack.enter_context(scratch_directory())))
             stack.callback(crash, embedded)
             url = stack.enter_context(stack.enter_context(closing(Server(embedded.url))).database())

@@ -23,7 +23,16 @@ from app.settings import Settings
 from tests.api.service import SUBJECT_KEY
 from tests.storms.history import Anomaly, Call, Model, anomalies
 from tests.storms.models import Account, Person, Questions
-from tests.storms.weather import PROCESS, TURN, AtOnce, Turn, Weather, governed
+from tests.storms.weather import (
+    BLOCKERS,
+    BLOCKERS_ON_WORKERS,
+    PROCESS,
+    TURN,
+    AtOnce,
+    Turn,
+    Weather,
+    governed,
+)
 
 PROCESSES = 3
 ANALYSTS = 3
@@ -245,9 +254,11 @@ class Storm:
         """Let it happen, and look for what nothing explains."""
         asyncio.get_running_loop().set_default_executor(AtOnce())
         control = await asyncpg.connect(self._url)
+        distributed = await control.fetchval("SELECT count(*) FROM pg_extension WHERE extname = 'citus'")
         self._weather = Weather(
             draw=self._draw,
             control=control,
+            blockers=BLOCKERS_ON_WORKERS if distributed else BLOCKERS,
             die=self._die,
             strikes=self._draw.choice((0, 5, 15, 40)),
             stay=self._draw.choice((0, 50, 90)),

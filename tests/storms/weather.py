@@ -43,7 +43,19 @@ LOCKED = 0.003
 
 BLOCKERS = "SELECT pid, pg_blocking_pids(pid) FROM unnest(CAST($1 AS int[])) AS pid"
 
-END = "SELECT pg_terminate_backend($1, 10000)"
+BLOCKERS_ON_WORKERS = """
+WITH waits AS MATERIALIZED (
+  SELECT
+    CAST(waiting_gpid % 10000000000 AS int) AS waiting,
+    CAST(blocking_gpid % 10000000000 AS int) AS blocking
+  FROM citus_lock_waits
+)
+SELECT pid, pg_blocking_pids(pid) || ARRAY(SELECT blocking FROM waits WHERE waiting = pid)
+FROM unnest(CAST($1 AS int[])) AS pid
+"""
+"""The same of a Citus cluster, where a session of the coordinator waits for locks of workers, too."""
+
+END = "SELECT pg_terminate_backend(CAST($1 AS int), CAST(10000 AS bigint))"
 
 LOST = asyncpg.ConnectionDoesNotExistError
 
@@ -135,6 +147,7 @@ class Weather:
     Attributes:
         draw: What decides.
         control: A connection beside the storm.
+        blockers: The statement that tells which sessions wait for which.
         die: Kills a process.
         strikes: How often a strike falls, of a thousand turns.
         stay: How often the request that had a turn has the next one, too, of a hundred.
@@ -147,6 +160,7 @@ class Weather:
 
     draw: random.Random
     control: asyncpg.Connection
+    blockers: str
     die: Callable[[int], Awaitable[None]]
     strikes: int
     stay: int
@@ -272,7 +286,7 @@ class Weather:
     async def _all_wait(self, flying: Mapping[int, int]) -> bool:
         """Whether all of these wait for locks, and not in a circle, which the server ends by itself."""
         async with self._asking:
-            rows = await self.control.fetch(BLOCKERS, list(flying))
+            rows = await self.control.fetch(self.blockers, list(flying))
         blockers = {pid: by for pid, by in rows if by}
         if self._flying.keys() != flying.keys() or blockers.keys() != flying.keys():
             return False
