@@ -469,11 +469,20 @@ def questions() -> str:
     classes: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for statistic, fields in asked_with().items():
         classes.setdefault(tuple(fields.items()), []).append(statistic)
-    body = "\n\n".join(
-        f'class {named(statistics[0])}(TypedDict, total=False):\n    """Of {", ".join(statistics)}."""\n\n'
-        + "".join(f"    {name}: {kind}\n" for name, kind in fields)
-        for fields, statistics in classes.items()
-    )
+    made: list[tuple[str, Sequence[tuple[str, str]]]] = []
+    parts = []
+    for fields, statistics in classes.items():
+        # A class extends the largest former one of whose fields it has every one.
+        base, known = max(
+            (one for one in made if set(one[1]) <= set(fields)),
+            key=lambda one: len(one[1]),
+            default=("TypedDict", ()),
+        )
+        name = named(statistics[0])
+        made.append((name, fields))
+        own = "".join(f"    {one}: {kind}\n" for one, kind in fields if (one, kind) not in known)
+        parts.append(f'class {name}({base}, total=False):\n    """Of {", ".join(statistics)}."""\n\n{own}')
+    body = "\n\n".join(parts)
     head = '"""What statistics can be asked with besides: see the reference of the service."""\n'
     imports = (
         "from typing import TypedDict\n",

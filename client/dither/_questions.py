@@ -74,30 +74,10 @@ class Variance(TypedDict, total=False):
     moments: Parameter
 
 
-class Difference(TypedDict, total=False):
+class Difference(Mean, total=False):
     """Of difference."""
 
     of: str
-    estimator: str
-    share: Parameter
-    epsilon: Parameter
-    expected_size: Parameter
-    least_epsilon: Parameter
-    tilt: Parameter
-    where: Where | None
-    by: str
-    measure: str
-    level: Parameter
-    until: Parameter
-    simultaneous: bool
-    range: str
-    range_part: Parameter
-    variance: Parameter
-    shrinkage: Parameter
-    group_variance: Parameter
-    group_cap: Parameter
-    coalition: Parameter
-    moments: Parameter
 
 
 class Histogram(TypedDict, total=False):
@@ -114,20 +94,11 @@ class Histogram(TypedDict, total=False):
     level: Parameter
 
 
-class Quantile(TypedDict, total=False):
+class Quantile(Histogram, total=False):
     """Of quantile, median, describe."""
 
     candidates: int
     for_: str
-    share: Parameter
-    epsilon: Parameter
-    expected_size: Parameter
-    least_epsilon: Parameter
-    tilt: Parameter
-    where: Where | None
-    by: str
-    measure: str
-    level: Parameter
 
 
 class Count(TypedDict, total=False):
@@ -156,18 +127,10 @@ class Covariance(TypedDict, total=False):
     level: Parameter
 
 
-class Regression(TypedDict, total=False):
+class Regression(Covariance, total=False):
     """Of regression."""
 
     at: Parameter
-    share: Parameter
-    epsilon: Parameter
-    expected_size: Parameter
-    least_epsilon: Parameter
-    tilt: Parameter
-    where: Where | None
-    by: str
-    level: Parameter
 
 
 class Change(TypedDict, total=False):

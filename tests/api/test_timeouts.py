@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
+import httpx
 import pytest
 
 from app.web import limits_middleware
@@ -29,9 +30,18 @@ async def dribble(parts: list[bytes], seconds: float) -> AsyncIterator[bytes]:
         yield part
 
 
-def in_parts(document: object, size: int) -> list[bytes]:
+async def send_slowly(
+    service: Service, path: str, document: object, *, size: int, seconds: float
+) -> httpx.Response:
+    """Contribute a document in parts of a size [bytes], one after every so many seconds."""
     text = json.dumps(document).encode()
-    return [text[start : start + size] for start in range(0, len(text), size)]
+    return await service.call(
+        "POST",
+        path,
+        "contribute",
+        content=dribble([text[start : start + size] for start in range(0, len(text), size)], seconds),
+        headers={"Content-Type": "application/json"},
+    )
 
 
 @pytest.mark.parametrize("path", ["", "/batch"])
@@ -39,12 +49,8 @@ async def test_a_body_that_dribbles_in_is_cut_off(service: Service, path: str) -
     study = await service.study()
     before = await service.rows()
     document: object = [VALUE] if path else VALUE
-    response = await service.call(
-        "POST",
-        f"/v1/studies/{study}/contributions{path}",
-        "contribute",
-        content=dribble(in_parts(document, 10), TIMEOUT / 5),
-        headers={"Content-Type": "application/json"},
+    response = await send_slowly(
+        service, f"/v1/studies/{study}/contributions{path}", document, size=10, seconds=TIMEOUT / 5
     )
     assert_problem(response, "request_timeout", 408)
     assert response.headers["connection"] == "close"
@@ -53,12 +59,8 @@ async def test_a_body_that_dribbles_in_is_cut_off(service: Service, path: str) -
 
 async def test_a_body_that_comes_in_time_is_taken(service: Service) -> None:
     study = await service.study()
-    response = await service.call(
-        "POST",
-        f"/v1/studies/{study}/contributions",
-        "contribute",
-        content=dribble(in_parts(VALUE, 40), TIMEOUT / 10),
-        headers={"Content-Type": "application/json"},
+    response = await send_slowly(
+        service, f"/v1/studies/{study}/contributions", VALUE, size=40, seconds=TIMEOUT / 10
     )
     assert response.status_code == 201
 
@@ -67,12 +69,8 @@ async def test_a_long_body_has_longer(service: Service, monkeypatch: pytest.Monk
     monkeypatch.setattr(limits_middleware, "SLOWEST_BYTES_PER_SECOND", 100)
     study = await service.study()
     people = [{**VALUE, "subject": f"p{number}"} for number in range(20)]
-    response = await service.call(
-        "POST",
-        f"/v1/studies/{study}/contributions/batch",
-        "contribute",
-        content=dribble(in_parts(people, 300), TIMEOUT / 3),
-        headers={"Content-Type": "application/json"},
+    response = await send_slowly(
+        service, f"/v1/studies/{study}/contributions/batch", people, size=300, seconds=TIMEOUT / 3
     )
     assert response.json()["created"] == 20
 
@@ -103,12 +101,8 @@ async def test_an_answer_that_does_not_come_is_given_up_after_its_document_too(
     study = await service.study()
     monkeypatch.setattr(type(service.api.services.contributions), "contribute", endless)
     started = time.monotonic()
-    response = await service.call(
-        "POST",
-        f"/v1/studies/{study}/contributions",
-        "contribute",
-        content=dribble(in_parts(VALUE, 40), TIMEOUT / 10),
-        headers={"Content-Type": "application/json"},
+    response = await send_slowly(
+        service, f"/v1/studies/{study}/contributions", VALUE, size=40, seconds=TIMEOUT / 10
     )
     assert_problem(response, "unavailable", 503)
     assert TIMEOUT <= time.monotonic() - started < 10

@@ -63,6 +63,11 @@ class Table:
             for report, weight in zip(self.reports, self._row(place), strict=True)
         }
 
+    @cached_property
+    def possible(self) -> frozenset[int]:
+        """Every report there can be [grid steps]."""
+        return frozenset(HALF + report * UNIT for report in self.reports)
+
     @property
     def rounding(self) -> int:
         """The most that moving to an input adds to the variance of a report [grid steps squared]."""
@@ -95,6 +100,7 @@ def tables() -> tuple[Table, ...]:
     return tuple(Table(**dict(zip(names, fields, strict=True))) for fields in made)
 
 
+@lru_cache(maxsize=256)
 def optimal_table(epsilon: int) -> Table | None:
     """The table for an epsilon [micro-epsilon]; None where a hybrid report is better."""
     found = [table for table in tables() if table.epsilon <= epsilon < table.until]

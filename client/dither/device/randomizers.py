@@ -316,11 +316,7 @@ class Hybrid(Randomizer):
 
 
 class Optimal(Randomizer):
-    """A report of `optimal_table`, of the least worst variance; a hybrid one between the tables.
-
-    The variance of a table's report depends on the value by at most the rounding of the table, which is in
-    what is stated.
-    """
+    """A report of `optimal_table`, of the least worst variance; a hybrid one between the tables."""
 
     __slots__ = ()
     mechanism = LocalMechanism.OPTIMAL
@@ -333,8 +329,8 @@ class Optimal(Randomizer):
         table = optimal_table(epsilon)
         if table is None:
             return _HYBRID.range(epsilon)
-        possible = [HALF + report * UNIT for report in table.reports]
-        return ReportRange(lower=possible[0], upper=possible[-1], only=frozenset(possible))
+        end = table.reports[-1] * UNIT
+        return ReportRange(lower=HALF - end, upper=HALF + end, only=table.possible)
 
     def noise(self, epsilon: int) -> ReportNoise:
         table = optimal_table(epsilon)
