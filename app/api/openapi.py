@@ -87,7 +87,7 @@ def problem_responses(
     """The problems that a route can answer with.
 
     Args:
-        token: It takes a token.
+        token: The route takes a token.
         path_parameters: Its path names something that may not exist.
         body: It reads a document.
         conflicts: What is stored can stand against it.

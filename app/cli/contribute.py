@@ -45,7 +45,7 @@ _OPTIONS = {
     "ignore": "--ignore-columns",
     "ignore_case": "--ignore-case",
 }
-"""Those of the command by arguments of `RecordFile`; others have the same name."""
+"""The options of the command by arguments of `RecordFile`; others have the same name."""
 
 SHOWN_ROWS = 5
 """Rows that are named for each reason of a refusal."""

@@ -164,4 +164,4 @@ def label_of(where: Mapping[str, str], by: str) -> str:
 
 
 NO_ATTRIBUTES = Attributes()
-"""Those of a study that declares none."""
+"""The attributes of a study that declares none."""

@@ -112,7 +112,7 @@ class Measures:
         return sum(one.dimension for one in list(self.named.values())[:before])
 
     def single(self, *, choices: bool) -> list[str]:
-        """Those that are choices, or that are numbers and no vectors."""
+        """The measures that are choices, or that are numbers and no vectors."""
         return [
             name for name, one in self.named.items() if bool(one.choices) is choices and one.dimension == 1
         ]
@@ -124,4 +124,4 @@ class Measures:
 
 
 NO_MEASURES = Measures()
-"""Those of a study that asks for one value, and has no name of its own for it."""
+"""The measures of a study that asks for one value, and has no name of its own for it."""

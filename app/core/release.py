@@ -253,7 +253,7 @@ class NoisyLabels:
 
     Attributes:
         least, most: See `NoisyCount`.
-        whole: That of all people.
+        whole: The number of all people.
         groups: What the release says of each label.
     """
 

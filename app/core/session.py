@@ -31,7 +31,7 @@ class SessionState(StrEnum):
     """One of its rounds takes answers."""
 
     FINISHED = "finished"
-    """It takes no more answers; what was not spent is free again."""
+    """The session takes no more answers; what was not spent is free again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

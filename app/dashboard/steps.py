@@ -25,7 +25,7 @@ class ShownStep:
     """An answer among those that sharpen each other.
 
     Attributes:
-        release: It.
+        release: The answer.
         half: Half of its widest 95 % interval [its unit].
         always: The same of what holds at all steps at once; None of an answer that does not say it.
     """

@@ -135,7 +135,7 @@ class CombinedPivot(Complements):
     unit: float = 2.0**60
 
     def laplaces(self, p: float) -> tuple[tuple[float, int], ...]:
-        """Those of all answers; hourglasses are nearly like Laplaces."""
+        """The Laplaces of all answers; hourglasses are nearly like them."""
         return _laplaces((factor, pivot.laplaces(p), times) for factor, pivot, times in self.parts)
 
     def normal(self, p: float) -> float:
@@ -168,7 +168,7 @@ class CombinedPivot(Complements):
         ).tail(x)
 
     def mass_law(self) -> ErrorLaw:
-        """Those of all answers."""
+        """The law of the error of the mass that all answers say."""
         laws = [(factor, pivot.mass_law(), times) for factor, pivot, times in self.parts]
         return error_law(
             normal_variance=sum(times * (factor * law.sigma) ** 2 for factor, law, times in laws),

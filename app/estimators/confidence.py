@@ -20,7 +20,7 @@ _asked: ContextVar[float] = ContextVar("level", default=LEVEL)
 
 
 def level() -> float:
-    """That of the intervals that are being made."""
+    """The level of the intervals that are being made."""
     return _asked.get()
 
 

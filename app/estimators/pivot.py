@@ -225,7 +225,7 @@ class PivotReader:
 
     @property
     def _risk(self) -> float:
-        """That an interval does not hold."""
+        """The probability that an interval does not hold."""
         return 1 - together(confidence.level(), self._labels)
 
     @property

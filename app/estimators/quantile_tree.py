@@ -512,7 +512,7 @@ class TreePlan:
             aims: Ranks: that of the weighted values is at least the first one above the quantile, and less
                 than the second one below it.
             place: Number of the level.
-            level: It.
+            level: What was drawn there.
             risk: That either end is wrong.
             inequality: Variance of a rank beside noise, over p (1 - p) [1; secret: weights, squared].
             step: Half of a step of its lattice [1; weights].

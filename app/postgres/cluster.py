@@ -80,7 +80,7 @@ class Cluster:
         binaries: The directory of PostgreSQL's programs; None: those of the wheel.
 
     Attributes:
-        data: The same.
+        data: See the argument.
     """
 
     def __init__(self, data: Path, binaries: Path | None = None) -> None:

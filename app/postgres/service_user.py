@@ -119,7 +119,7 @@ def major_version(binaries: Path) -> int:
 
 
 def within_reach(binaries: Path, user: pwd.struct_passwd | None) -> Path:
-    """These programs where the user can run them; those of the wheel are copied if need be.
+    """The folder of programs that the user can run: this one, or a copy of those of the wheel.
 
     Raises:
         EmbeddedPostgresError: the user may not run them, and they are not ours to copy.

@@ -148,7 +148,7 @@ class Slices:
         self._free_at = 0.0
 
     def account(self, token: UUID) -> Computed:
-        """That of a token."""
+        """The account of a token."""
         found = self._accounts.get(token)
         if found is None:
             now = self.clock()

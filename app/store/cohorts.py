@@ -82,9 +82,9 @@ class Fresh:
     """A cohort that is not folded yet: the live rows of one epoch that share a key. Its id is 0.
 
     Attributes:
-        epoch: Theirs.
+        epoch: Of the rows.
         least, largest: Of their values.
-        cohort: It.
+        cohort: What the rows add up to.
     """
 
     epoch: int

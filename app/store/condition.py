@@ -77,7 +77,7 @@ async def look_at(session: asyncpg.Connection, info: Mapping[str, Any]) -> Condi
 
 
 async def unsafe_settings(connection: Connection) -> list[str]:
-    """Those of `DURABLE` that are off in this very session: a crash could undo what was committed.
+    """The settings of `DURABLE` that are off in this very session: a crash could undo what was committed.
 
     Roles and databases have settings of their own, so the server's configuration would not tell.
     """

@@ -229,7 +229,7 @@ class Database:
 
         Args:
             name: Name of the transaction, for errors.
-            statement: It.
+            statement: What is read with.
             given: Its parameters.
 
         Raises:

@@ -58,5 +58,5 @@ async def read_answers(connection: Connection) -> list[ExportedSession]:
 
 
 async def known_releases(connection: Connection, ids: Collection[UUID]) -> set[UUID]:
-    """Those of these releases that the ledger holds."""
+    """The releases of these that the ledger holds."""
     return set(await READ_KNOWN.all(connection, ids=list(ids)))

@@ -118,7 +118,7 @@ class Kept:
     Attributes:
         taken_at: The moment that it shows.
         seconds: How long the pass took.
-        figure: It.
+        figure: What was found.
     """
 
     taken_at: datetime

@@ -130,7 +130,7 @@ async def find_publication(connection: Connection, slug: str) -> Shown | None:
 
 
 async def read_answers(connection: Connection, study_id: int, releases: Sequence[UUID]) -> list[ToPublish]:
-    """Those of these releases that the study has, in any order."""
+    """The releases of these that the study has, in any order."""
     return await READ_ANSWERS.all(connection, study_id=study_id, releases=releases)
 
 

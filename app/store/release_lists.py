@@ -110,7 +110,7 @@ async def page_releases(
 async def read_releases(
     connection: Connection, ids: Sequence[UUID], *, heads: bool = False
 ) -> list[StoredRelease]:
-    """These releases, newest first; as heads without what large ones say of labels."""
+    """The releases of these ids, newest first; as heads without what large ones say of labels."""
     return await (READ_HEADS if heads else READ_RELEASES).all(connection, ids=ids)
 
 

@@ -40,7 +40,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     Args:
         head_seconds: How long a head may take.
-        options: Those of uvicorn.
+        options: What uvicorn passes.
     """
 
     def __init__(self, *, head_seconds: float = HEAD_SECONDS, **options: Any) -> None:

@@ -270,7 +270,7 @@ class ApiRequest(Request):
         """The query parameters; of those that are repeatable all values, with commas between.
 
         Args:
-            repeatable: They.
+            repeatable: Names that may be given more than once.
 
         Raises:
             InvalidRequest: another one is given twice.

@@ -363,7 +363,7 @@ def label(study: StudyDefinition, spending: Spending, answers: Sequence[Mapping[
     Args:
         study: Of which these are answers.
         spending: What all its answers and sessions can have cost one person.
-        answers: That are shown.
+        answers: The answers that are shown.
     """
     counted = study.relation is Relation.REPLACE_ONE
     unit = "answer" if spending.open_links else "link" if spending.anonymous_links else "person"

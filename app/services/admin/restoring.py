@@ -46,7 +46,7 @@ class RetireOutcome(StrEnum):
     ARCHIVED_BEFORE = "archived before"
     """What people had reserved was freed before anything was known to be lost."""
     UNKNOWN = "unknown"
-    """It was made after the backup, so there is nothing to retire."""
+    """The token was made after the backup, so there is nothing to retire."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -101,7 +101,7 @@ class PairPlan(OneShape[Noisy]):
 
     @property
     def part_told(self) -> float:
-        """They may reach from the least to the largest one."""
+        """Of the covariances there can be, the part that the interval takes."""
         return self.interval_width / (2 * self.reader.largest)
 
     def unit(self, study: StudyDefinition) -> float:

@@ -69,7 +69,7 @@ BY_STATISTIC = {statistic: one for one in _PLANS for statistic in one.answers}
 """The plans by the statistics that they answer."""
 
 MANY_NUMBERS = tuple(one.name for one in _PLANS if one.many_numbers)
-"""Those whose answers have several numbers for each label."""
+"""The plans whose answers have several numbers for each label."""
 
 _PHRASES = {MEAN: f"a {MEAN} over a range that is found", SHARES: "shares of choices"}
 

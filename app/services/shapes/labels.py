@@ -179,7 +179,7 @@ class LabelsPlan(OneShape[DrawnByLabel]):
 
     @property
     def trees(self) -> tuple[Tree, ...]:
-        """Those of labels, and that of all people."""
+        """The trees of labels, and the one of all people."""
         own = [tree for one in self.labels if one.plan is not None for tree in one.plan.trees]
         return (*own, *self.whole.trees)
 

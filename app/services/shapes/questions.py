@@ -81,7 +81,7 @@ class ExpectedRange:
 
     @property
     def found(self) -> FoundRange:
-        """It as if it had been found; where it lies says nothing of errors."""
+        """The range as if it had been found; where it lies says nothing of errors."""
         return FoundRange(low=0, high=self.width, outside=0.0)
 
 

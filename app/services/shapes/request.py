@@ -111,7 +111,7 @@ class ShapeRequest(AnyRequest):
         return self.among(await measured.read_profile(connection, self.study, measure))
 
     def among(self, rows: Sequence[Cohort]) -> Sequence[Cohort]:
-        """Those of whom it asks."""
+        """The cohorts of whom the question asks."""
         return among(self.study.definition, self.question.where, rows)
 
     async def searched(self, connection: Connection) -> Searched | None:

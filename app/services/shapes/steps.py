@@ -249,7 +249,7 @@ class _Planner:
         """Weigh people; None where there is no piece.
 
         Args:
-            cohorts: They.
+            cohorts: Of the people asked.
             taking_part: Ids of the central ones that take part, if not all who are in a piece or join one.
             tilt: If not that of the question [ppm].
 

@@ -75,7 +75,7 @@ def grow(
     """Every tree with one more level. Draws entropy.
 
     Args:
-        trees: They.
+        trees: Of the answer.
         grown: Their levels so far.
         cells: As `next_cells` has them.
         counts: For each tree its people by cohort and cell.

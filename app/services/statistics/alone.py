@@ -41,7 +41,7 @@ class Alone(AnyMade):
 
     @property
     def left_out(self) -> int:
-        """Those who cannot pay."""
+        """The people who cannot pay."""
         return self.crowd.left_out
 
     def said(self, study: StudyDefinition, resolved: Resolved, cohorts: Sequence[Cohort]) -> Said:

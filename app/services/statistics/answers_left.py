@@ -74,8 +74,8 @@ def answers_left(
         study: A replace_one study.
         resolved: The question.
         cohorts: The cohorts as they are now.
-        question: The same for estimators.
-        estimator: That answers.
+        question: What is asked, for estimators.
+        estimator: The one that answers.
         best: The smallest width that a former answer has, see `app.services.statistics.gain`.
 
     Returns:

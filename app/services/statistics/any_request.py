@@ -210,7 +210,7 @@ class AnyRequest(ABC):
 
     @abstractmethod
     def left_out_of(self, facts: Facts) -> int:
-        """Those of whom `check` asks whether they are too many, of an answer that was drawn."""
+        """The people of whom `check` asks whether they are too many, of an answer that was drawn."""
 
     def check(self, people: int, left_out: int, width: float, best: float | None) -> None:
         """Refuse an answer that is no gain, where answers are compared; see `gain.check`."""

@@ -135,7 +135,7 @@ def _part(
     Args:
         study, ledger, resolved: Of the question.
         whole: The plan for all people.
-        people: Those of the label.
+        people: Who have the label.
         cell: The label, or one of each attribute.
         kept: Its pieces, as they will be.
         gone: Numbers of pieces that may have been those of the label.

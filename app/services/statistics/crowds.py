@@ -110,13 +110,13 @@ class Crowd:
 
     @property
     def left_out(self) -> int:
-        """Those of them that cannot pay what is asked."""
+        """The people who cannot pay what is asked."""
         people = self.groups.rows("count", "participates", "trust")
         return sum(count for count, able, trust in people if not able and trust is not Trust.LOCAL)
 
     @property
     def silent(self) -> int:
-        """Those of them who did not report the measure."""
+        """The people who did not report the measure."""
         return sum(self.groups.column("silent"))
 
     def sums(self, name: str) -> list[int]:

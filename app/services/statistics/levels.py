@@ -83,7 +83,7 @@ class Level:
 
         Args:
             labels: The cells of the attributes.
-            by: These.
+            by: Names of the attributes.
             known: Noisy numbers of these labels; None for none. Of people at other ends they are scaled as
                 those of all labels together.
         """

@@ -20,11 +20,11 @@ class Turnout(Protocol):
 
     @property
     def left_out(self) -> int:
-        """Those who cannot pay."""
+        """The people who cannot pay."""
 
     @property
     def silent(self) -> int:
-        """Those who did not report the measure."""
+        """The people who did not report the measure."""
 
 
 class MadeOf(Protocol):

@@ -26,7 +26,7 @@ def sums_of(
     """People by what they weigh, those included who have left since a piece was drawn.
 
     Args:
-        cohorts: Those who are there.
+        cohorts: Who is there.
         pieces: All noisy sums of the question.
         people, weights: They as groups, and what one person of each weighs in one sum over all.
         noise: Of all pieces.

@@ -36,7 +36,7 @@ def choose(
         study: The study.
         people: Who is there.
         resolved: What was asked.
-        question: The same for estimators.
+        question: What is asked, for estimators.
         among: What `auto` chooses among; by default all that apply.
         by_parts: Whether noisy sums are read in the place of a plan's queries: it is left without a second
             moment, which these have.

@@ -138,7 +138,7 @@ class Resolved(AnyQuestion):
         return asked | self.of_whom_and_what
 
     def among(self, study: StudyDefinition, cohorts: Sequence[Cohort]) -> Sequence[Cohort]:
-        """Those of whom it asks, see `among`."""
+        """The cohorts of whom the question asks, see `among`."""
         return among(study, self.where, cohorts)
 
     def _special(self) -> Mapping[str, object]:
@@ -303,7 +303,7 @@ def no_number(study: StudyDefinition) -> str:
 
 
 def among(study: StudyDefinition, where: Mapping[str, str], cohorts: Sequence[Cohort]) -> Sequence[Cohort]:
-    """Those of whom a question asks. To all others it is as if they were not there: they pay nothing.
+    """The cohorts of whom a question asks. To all others it is as if they were not there: they pay nothing.
 
     Which segment a person is in is public in a replace_one study. In an add_remove_one study all that an
     answer to the question says of people is in noise that was drawn for a study of these people alone.

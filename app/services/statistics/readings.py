@@ -74,7 +74,7 @@ def of_coordinates(document: Document, statistic: str) -> Document:
 
 
 def _coordinates(answer: Document, statistic: str) -> list[Document] | None:
-    """Those of a mean, or of one of its labels, as those of a statistic; None where nothing is known."""
+    """The coordinates of a mean or of one of its labels, as those of a statistic; None of nothing known."""
     read, people = answer["coordinates"], {"people": answer.get("people")}
     if read is None or (statistic != SUM and statistic not in read[0]):
         return None

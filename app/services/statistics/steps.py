@@ -83,7 +83,7 @@ class LabelPart:
 
     Attributes:
         where: The labels of its people.
-        cohorts: They.
+        cohorts: The cohorts of its people.
         plan: Makes what answers for them, when it is first asked; None where they have no answer.
         pieces: The noisy sums that it reads, sums as they were.
         left_out: Those who cannot pay their part of this step.
@@ -146,7 +146,7 @@ def plan_step(
         study: The study.
         cohorts: The cohorts as they are now, each with an id of its own.
         resolved: What was asked.
-        question: The same for estimators.
+        question: What is asked, for estimators.
         pieces: Those of the question.
         before: Its last step.
         among: What `auto` chooses among.

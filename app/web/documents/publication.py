@@ -92,7 +92,7 @@ class PublicationOut(WireOut):
         """The wire form of a publication in this state.
 
         Args:
-            one: It.
+            one: The publication.
             state: Whether it can be read.
             base: Where people reach the service.
         """
