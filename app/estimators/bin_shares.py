@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.plain import plain
-from app.estimators import confidence
+from app.estimators.every_level import interval_of
 from app.estimators.interface import Coverage, Interval
 
 
@@ -68,43 +68,39 @@ def rising_band(
     lower: NDArray[np.float64], upper: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The part of a band that a rising function can lie in: where the band holds it, so does this."""
-    return np.maximum.accumulate(lower), np.minimum.accumulate(upper[::-1])[::-1]
+    return np.maximum.accumulate(lower, axis=-1), np.minimum.accumulate(upper[..., ::-1], axis=-1)[..., ::-1]
 
 
-def columns(ends: Sequence[tuple[float, float]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Lower ends, and upper ends."""
-    return np.array([lower for lower, _ in ends]), np.array([upper for _, upper in ends])
+Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Lower and upper ends of intervals, each of shape (levels, bins)."""
 
 
 def shares_of(
-    estimates: NDArray[np.float64],
-    ends: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]],
-    coverages: Sequence[Coverage],
+    estimates: NDArray[np.float64], ends: Sequence[Ends], coverages: Sequence[Coverage]
 ) -> tuple[Share, ...]:
     """Estimates with their intervals, within [0, 1] and extended to the estimate if they do not hold it.
 
     Args:
         estimates: Of all bins.
-        ends, coverages: Of their intervals, in the order of `Share`, with those of `anytime` or without.
+        ends, coverages: Of their intervals at the levels that are asked for, in the order of `Share`, with
+            those of `anytime` or without.
     """
-    shares = []
-    for place, estimate in enumerate(estimates.tolist()):
-        intervals = [
-            Interval(
-                level=confidence.level(),
-                lower=max(0.0, min(float(lower[place]), estimate)),
-                upper=min(1.0, max(float(upper[place]), estimate)),
-                coverage=coverage,
-            )
-            for (lower, upper), coverage in zip(ends, coverages, strict=True)
-        ]
-        shares.append(
-            Share(
-                share=estimate,
-                interval=intervals[0],
-                population_interval=intervals[1],
-                simultaneous=intervals[2],
-                anytime=intervals[3] if len(intervals) > 3 else None,
-            )
+    kinds = []
+    for (lower, upper), coverage in zip(ends, coverages, strict=True):
+        held = np.maximum(np.minimum(lower, estimates), 0.0), np.minimum(np.maximum(upper, estimates), 1.0)
+        # A zero has no sign.
+        of_bins = (np.stack(held, axis=-1) + 0.0).swapaxes(0, 1).tolist()
+        kinds.append([interval_of([(low, high) for low, high in one], coverage) for one in of_bins])
+    always = kinds[3] if len(kinds) > 3 else [None] * len(estimates)
+    return tuple(
+        Share(
+            share=estimate,
+            interval=dataset,
+            population_interval=population,
+            simultaneous=every,
+            anytime=steps,
         )
-    return tuple(shares)
+        for estimate, dataset, population, every, steps in zip(
+            estimates.tolist(), *kinds[:3], always, strict=True
+        )
+    )

@@ -1,7 +1,8 @@
 """Answers that are read at every level when they are drawn.
 
-Later nothing but the answer is left: its sums are sharpened, or were never kept. So it is read once for each
-level, by the law that it has there, and the ends are kept beside it (`app.services.statistics.kept_ends`).
+Later nothing but the answer is left: its sums are sharpened, or were never kept. So it is read at each level,
+by the law that it has there, and the ends are kept beside it (`app.services.statistics.kept_ends`): at all
+levels together by what makes its intervals at all of them, and once for each by what does so at one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from app.core.plain import names_of
 from app.estimators import confidence
-from app.estimators.interface import Interval
+from app.estimators.interface import Coverage, Interval
 from app.estimators.together import ErrorBound
 
 T = TypeVar("T")
@@ -45,6 +46,10 @@ class Leveled(Interval):
         return replace(super(Leveled, self).moved(to), others=others)
 
 
+_MERGED = (*_PLAIN, Leveled, LeveledBound)
+"""What has no other ends, or has them already."""
+
+
 def once(method: Callable[Concatenate[Own, Asked], T]) -> Callable[Concatenate[Own, Asked], T]:
     """A method that is computed once for the same arguments, since it says the same at every level.
 
@@ -62,6 +67,15 @@ def once(method: Callable[Concatenate[Own, Asked], T]) -> Callable[Concatenate[O
     return kept
 
 
+def interval_of(ends: Sequence[Ends], coverage: Coverage) -> Interval:
+    """An interval with its ends at each of the levels that are asked for."""
+    (lower, upper), *others = ends
+    level = confidence.levels()[0]
+    if not others:
+        return Interval(level=level, lower=lower, upper=upper, coverage=coverage)
+    return Leveled(level=level, lower=lower, upper=upper, coverage=coverage, others=tuple(others))
+
+
 def at_every_level(read: Callable[[], T]) -> T:
     """What is read, each interval in it with its ends at all levels.
 
@@ -71,8 +85,11 @@ def at_every_level(read: Callable[[], T]) -> T:
 
     Privacy: post-processing.
     """
-    found, others = read(), [_read_at(other, read) for other in confidence.OTHERS]
-    merged: T = _merged(found, others)
+    with confidence.at(confidence.LEVEL, *confidence.OTHERS) as asked:
+        found = read()
+    if not asked.alone:
+        return found
+    merged: T = _merged(found, [_read_at(other, read) for other in confidence.OTHERS])
     return merged
 
 
@@ -83,7 +100,7 @@ def _read_at(level: float, read: Callable[[], T]) -> T:
 
 def _merged(found: Any, others: Sequence[Any]) -> Any:
     """What was found, its intervals with the ends that they have in others."""
-    if found is None or isinstance(found, _PLAIN):
+    if found is None or isinstance(found, _MERGED):
         return found
     if isinstance(found, Interval):
         return Leveled(**_own(Interval, found), others=tuple((one.lower, one.upper) for one in others))
@@ -94,8 +111,11 @@ def _merged(found: Any, others: Sequence[Any]) -> Any:
         changed = {name: part for name, part in parts.items() if part is not getattr(found, name)}
         return replace(found, **changed) if changed else found
     if isinstance(found, Mapping):
+        differs = leveled(found)
+        if differs and "others" in found:
+            return found
         shown = _parts(list(found), _item, found, others)
-        if differs := leveled(found):
+        if differs:
             shown["others"] = tuple((one[differs[0]], one[differs[1]]) for one in others)
         return shown
     if isinstance(found, list | tuple) and found and not isinstance(found[0], _PLAIN):

@@ -34,7 +34,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from statistics import NormalDist
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +42,8 @@ from numpy.typing import NDArray
 from app.estimators import confidence
 
 _PERIOD = 24.0
-_NODES = (64, 96, 128, 192, 256, 384, 512, 768)
-_GONE = 40.0
+NODES = (64, 96, 128, 192, 256, 384, 512, 768)
+GONE = 40.0
 """Where many parts, or a Normal one, make up a law, nothing is left of phi at an early node: e^-40."""
 _MANY, _CLOSE = 4, 0.01
 _NEGLIGIBLE_SHARE = 1 / 256
@@ -58,7 +58,7 @@ _APART = 1e-3
 _OVERFLOW = 700.0
 _VANISHED = 37.0
 """Standard deviations beyond which a Normal tail is below every double."""
-_NEAR = 1e-5
+NEAR = 1e-5
 """The part of a quantile below which a step is the last."""
 
 
@@ -67,6 +67,9 @@ _Fractions = tuple[tuple[float, float, bool], ...]
 
 _Tail = tuple[float, float, float]
 """P(|X| > x), how fast it falls there, and how fast that rises."""
+
+
+Kurtosis = TypeVar("Kurtosis", float, NDArray[np.float64])
 
 
 class LawPart(Protocol):
@@ -154,22 +157,23 @@ class ErrorLaw:
             return 0.0
         if not (self.laplaces or self.others):
             return self.sigma * _NORMAL.inv_cdf((1 + level) / 2)
-        if self.sigma == 0 and not self.others and len(self.laplaces) == 1 and self.laplaces[0][1] == 1:
+        if self._is_one_laplace:
             return -self.laplaces[0][0] * math.log1p(-level)
+        guess = near(level, 4 * sum(count * scale**4 for scale, count in self.laplaces) / variance**2)
         if parts := self._fractions():
-            return _root(level, self._near(level, variance) * deviation, lambda x: self._closed(x, parts))
-        return _root(level, self._near(level, variance), _inverted(self).at) * deviation
+            return _root(level, guess * deviation, lambda x: self._closed(x, parts))
+        return _root(level, guess, _inverted(self).at) * deviation
 
-    def _near(self, level: float, variance: float) -> float:
-        """About the quantile [standard deviations].
+    @property
+    def is_closed(self) -> bool:
+        """Whether its tail has a closed form that quantiles are found by."""
+        if not (self.laplaces or self.others) or self._is_one_laplace:
+            return True
+        return bool(self._fractions())
 
-        With the variance it is decided by the excess kurtosis: that of a Normal law and of one Laplace, with
-        the slope of Cornish and Fisher's expansion at the first, between the two.
-        """
-        normal, laplace = _NORMAL.inv_cdf((1 + level) / 2), -math.log1p(-level) / _ROOT
-        kurtosis = 4 * sum(count * scale**4 for scale, count in self.laplaces) / variance**2
-        slope = normal * (normal * normal - 3) / 8
-        return normal + kurtosis * (slope + kurtosis * (laplace - normal - slope))
+    @property
+    def _is_one_laplace(self) -> bool:
+        return self.sigma == 0 and not self.others and len(self.laplaces) == 1 and self.laplaces[0][1] == 1
 
     def _fractions(self) -> _Fractions:
         """The parts of a closed form; empty where there is none."""
@@ -202,6 +206,17 @@ class ErrorLaw:
         return tail, falls, bends
 
 
+def near(level: float, kurtosis: Kurtosis) -> Kurtosis:
+    """About a quantile [standard deviations].
+
+    With the variance it is decided by the excess kurtosis: that of a Normal law and of one Laplace, with
+    the slope of Cornish and Fisher's expansion at the first, between the two.
+    """
+    normal, laplace = _NORMAL.inv_cdf((1 + level) / 2), -math.log1p(-level) / _ROOT
+    slope = normal * (normal * normal - 3) / 8
+    return normal + kurtosis * (slope + kurtosis * (laplace - normal - slope))
+
+
 def _beyond(ratio: float, place: float) -> float:
     """A(x) of the module's docstring, for sigma over the scale and x over sigma; 0 where it is below any."""
     power = ratio * (ratio / 2 - place)
@@ -210,9 +225,9 @@ def _beyond(ratio: float, place: float) -> float:
     return 0.0
 
 
-_STEP = 2 * math.pi / _PERIOD
-_RATE = 2 / math.pi * _STEP
-_NODE_POINTS: NDArray[np.float64] = _STEP * np.arange(1, _NODES[-1] + 1, dtype=np.float64)
+STEP = 2 * math.pi / _PERIOD
+RATE = 2 / math.pi * STEP
+NODE_POINTS: NDArray[np.float64] = STEP * np.arange(1, NODES[-1] + 1, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,14 +254,14 @@ class _Inverted:
 
     def tail(self, x: float) -> float:
         """P(|X| > x)."""
-        return 1 - _RATE * (0.5 * x + float(np.dot(np.sin(x * self.nodes), self.weights)))
+        return 1 - RATE * (0.5 * x + float(np.dot(np.sin(x * self.nodes), self.weights)))
 
     def at(self, x: float) -> _Tail:
         """P(|X| > x), how fast it falls there, and how fast that rises."""
         sines, cosines = np.sin(x * self.nodes), np.cos(x * self.nodes)
-        tail = 1 - _RATE * (0.5 * x + float(np.dot(sines, self.weights)))
+        tail = 1 - RATE * (0.5 * x + float(np.dot(sines, self.weights)))
         falls, bends = 0.5 + float(np.dot(cosines, self.phi)), -float(np.dot(sines, self.bends))
-        return tail, _RATE * falls, _RATE * bends
+        return tail, RATE * falls, RATE * bends
 
 
 def _root(level: float, near: float, at: Callable[[float], _Tail]) -> float:
@@ -264,7 +279,7 @@ def _root(level: float, near: float, at: Callable[[float], _Tail]) -> float:
         off = math.log(tail / left)
         step = off * tail / falls / max(1 + off / 2 * (1 + bends * tail / falls**2), 0.5)
         x = max(x + step, 0.0)
-        if abs(step) <= _NEAR * x:
+        if abs(step) <= NEAR * x:
             break
     return x
 
@@ -282,8 +297,8 @@ def _inverted(law: ErrorLaw) -> _Inverted:
     sigma, scales = law.sigma / deviation, [(scale / deviation, count) for scale, count in law.laplaces]
 
     # What is left falls with t, and no other part of it is more than 1.
-    many = next((many for many in _NODES if _lost((_STEP * many) ** 2, sigma, scales) > _GONE), _NODES[-1])
-    nodes = _NODE_POINTS[:many]
+    many = next((many for many in NODES if _lost((STEP * many) ** 2, sigma, scales) > GONE), NODES[-1])
+    nodes = NODE_POINTS[:many]
     squares = nodes**2
     lost = 0.5 * sigma**2 * squares
     for scale, count in scales:

@@ -55,19 +55,28 @@ from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency
 from app.estimators import confidence
 from app.estimators.anytime import Steps
-from app.estimators.bin_shares import BinShares, columns, on_simplex, rising_band, shares_of
+from app.estimators.bin_shares import BinShares, Ends, on_simplex, rising_band, shares_of
 from app.estimators.choice_reports import Reported
 from app.estimators.every_level import once
 from app.estimators.interface import Coverage
 from app.estimators.pivot import LinearPivot, PivotReader, mass_risk, ratio
+from app.estimators.quantile_tables import quantiles_of
 from app.estimators.quantiles import ErrorLaw, error_law
 from app.estimators.weighing import Target, Weighing
 
 UNIT = Grid(Decimal(0), Decimal(1))
 """Shares are positions between 0 and 1."""
 
-_LEVELS = 24
+_VARIANCES = 24
 """Variances of an indicator for which a quantile is computed; in between the next larger one counts."""
+
+_DEVIATIONS = [0.5 * place / _VARIANCES for place in range(_VARIANCES + 1)]
+_SHARES = [0.5 - math.sqrt(0.25 - deviation**2) for deviation in _DEVIATIONS]
+"""The smaller shares with these deviations."""
+
+_ENDS = np.array([*_SHARES, *(1 - share for share in _SHARES[-2::-1])])
+_LOWS, _HIGHS = _ENDS[:-1], _ENDS[1:]
+"""Steps of p between which margins change: up to a half, and from there on the same upside down."""
 
 
 def target_of(bins: int, tilt: float, currency: Currency = Currency.LAPLACE) -> Target:
@@ -130,7 +139,8 @@ class SharesPlan:
     def interval_width(self) -> float:
         """Predicted width of a bin's interval for the dataset, at most 1."""
         variance = 0.25 * self.weighing.uneven + self._report_variance(0.5)
-        return min(1.0, 2 * self._margin(1, variance, confidence.level(), self._step))
+        margin = self._law(1, variance).quantile() + self._step + self.weighing.bias
+        return min(1.0, 2 * margin)
 
     def read(self, counts: Sequence[int], reports: Sequence[Sequence[int]] = ()) -> BinShares:
         """Read the noisy counts, one a bin.
@@ -163,16 +173,18 @@ class SharesPlan:
         planes = [share * plan._plane(*own, moved) for (share, plan), own in zip(parts, labels, strict=True)]
         return np.asarray(np.sum(planes, axis=0), dtype=np.float64)
 
-    def _at_all_steps(
-        self, steps: Steps, labels: Sequence[Noisy]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _at_all_steps(self, steps: Steps, labels: Sequence[Noisy]) -> Ends:
         """For each bin the shares that are not rejected at any step; see the module."""
         noises = [abs(share) * scale for share, plan in self.parts if plan.size for scale in plan.scales]
         variance = 0.25 * self.weighing.uneven + max(map(self._report_variance, (0.0, 1.0)))
-        rest = NormalDist().inv_cdf(1 - steps.risk / 2) * math.sqrt(variance)
-        off = steps.always(noises) + rest + self._step + self.weighing.bias
+        deviation, off = math.sqrt(variance), self._step + self.weighing.bias
+
+        def reach() -> float:
+            return steps.always(noises) + NormalDist().inv_cdf(1 - steps.risk / 2) * deviation + off
+
+        margins = np.array(confidence.at_each(reach))[:, None]
         own = self.shares(labels, moved=False)
-        return own - off, own + off
+        return own - margins, own + margins
 
     def outside(self, counts: Sequence[int], first: int, last: int) -> float:
         """The largest share of the people that may lie outside of some bins, however these were chosen.
@@ -196,9 +208,8 @@ class SharesPlan:
             each = of_total + (risk - of_total) / others
             return self._hull_secret(inside, count, total - count, each)[1]
         raw, whole = (float(Fraction(number, self.weighing.mass)) for number in (count, total))
-        margin = self._margin(
-            min(inside, self.bins - inside), 0.25 * self.weighing.uneven, 1 - risk / others, self._step
-        )
+        law = self._law(min(inside, self.bins - inside), 0.25 * self.weighing.uneven)
+        margin = law.quantile(1 - risk / others) + self._step + self.weighing.bias
         return max(0.0, raw + inside / self.bins * (1 - whole)) + margin
 
     @property
@@ -248,11 +259,19 @@ class SharesPlan:
             for group in self.reported
         )
 
-    def _margin(self, inside: int, variance: float, level: float, step: float) -> float:
-        """Half of an interval for `inside` bins, given the variance of what is not noise of the bins."""
-        return self._law(inside, variance).quantile(level) + step + self.weighing.bias
+    def _margins(
+        self, cases: Sequence[tuple[int, float]], levels: Sequence[float], step: float
+    ) -> NDArray[np.float64]:
+        """Half of intervals for bins, shape (levels, cases).
 
-    @once
+        Args:
+            cases: How many bins, and the variance of what is not noise of them.
+            levels: Of the intervals.
+            step: What one person adds.
+        """
+        laws = [self._law(inside, variance) for inside, variance in cases]
+        return quantiles_of(laws, levels).T + (step + self.weighing.bias)
+
     def _law(self, inside: int, variance: float) -> ErrorLaw:
         """Of noise of `inside` bins, and of a Normal part of this variance."""
         part = inside / self.bins
@@ -280,16 +299,15 @@ class SharesPlan:
             plane = plane + group.part * group.noise.shares(own, group.people)
         return plane
 
-    def _read_public(
-        self, plane: NDArray[np.float64], always: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]
-    ) -> BinShares:
+    def _read_public(self, plane: NDArray[np.float64], always: Sequence[Ends]) -> BinShares:
         """Read shares on the plane; `always` has the ends of what holds at all steps, if anything does."""
-        weighing, bins = self.weighing, self.bins
-        together = 1 - confidence.risk() / bins
+        weighing, bins, levels = self.weighing, self.bins, confidence.levels()
         # Single bins: whatever share p is not too far away, given the variance p (1 - p) of its indicator.
-        dataset = self._hulls(plane, weighing.uneven, confidence.level(), self._step)
-        population = self._hulls(plane, weighing.squares, confidence.level(), weighing.largest / 2)
-        jointly = self._hulls(plane, weighing.uneven, together, self._step)
+        together = [1 - (1 - level) / bins for level in levels]
+        lower, upper = self._hulls(plane, weighing.uneven, (*levels, *together), self._step)
+        alone = len(levels)
+        dataset, jointly = (lower[:alone], upper[:alone]), (lower[alone:], upper[alone:])
+        population = self._hulls(plane, weighing.squares, levels, weighing.largest / 2)
         shares = on_simplex(plane)
         held = [(np.minimum(lower, dataset[0]), np.maximum(upper, dataset[1])) for lower, upper in always]
         if self.reported:  # A choice has no order, so nothing is cumulated.
@@ -299,14 +317,12 @@ class SharesPlan:
         # Cumulated bins: bands whose ends hold together, by the union bound over all of them.
         cumulated = np.cumsum(plane)[:-1]
         rising = np.clip(scipy.optimize.isotonic_regression(cumulated).x, 0.0, 1.0)
-        each = 1 - confidence.risk() / max(1, bins - 1)
+        each = [1 - (1 - level) / max(1, bins - 1) for level in levels]
+        own, nearest = np.clip(cumulated, 0.0, 1.0), [min(j, bins - j) - 1 for j in range(1, bins)]
         bands = []
         for spread, step in ((weighing.uneven, self._step), (weighing.squares, weighing.largest / 2)):
-            half = [
-                self._margin(min(j, bins - j), 0.25 * spread, each, step) for j in range(1, bins // 2 + 1)
-            ]
-            margins = np.array([half[min(j, bins - j) - 1] for j in range(1, bins)])
-            own = np.clip(cumulated, 0.0, 1.0)
+            half = self._margins([(j, 0.25 * spread) for j in range(1, bins // 2 + 1)], each, step)
+            margins = half[:, nearest]
             bands.append(rising_band(own - margins, own + margins))
         exact: Coverage = "worst_case" if weighing.uneven else "exact"
         joint: Coverage = "worst_case" if weighing.uneven else "at_least"
@@ -317,21 +333,8 @@ class SharesPlan:
             noisy_count=None,
         )
 
-    def _margins(
-        self, places: Sequence[tuple[float, float]], spread: float, level: float, step: float
-    ) -> NDArray[np.float64]:
-        """For (deviation, share) of an indicator half of the interval of a bin."""
-        return np.array(
-            [
-                self._margin(1, spread * deviation**2 + self._report_variance(share), level, step)
-                for deviation, share in places
-            ]
-        )
-
-    def _hulls(
-        self, plane: NDArray[np.float64], spread: float, level: float, step: float
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """For each bin the shares p that its noisy share does not reject.
+    def _hulls(self, plane: NDArray[np.float64], spread: float, levels: Sequence[float], step: float) -> Ends:
+        """For each level and bin the shares p that its noisy share does not reject.
 
         The quantile of noise and of a Normal part of variance p (1 - p) `spread` is concave in p, so what
         is not rejected is an interval. A share below 0 or above 1 counts as the nearest that there can be,
@@ -339,58 +342,61 @@ class SharesPlan:
         """
         own = np.clip(plane, 0.0, 1.0)
         if spread == 0 and not self.reported:
-            margin = self._margin(1, 0.0, level, step)
+            margin = self._margins([(1, 0.0)], levels, step)
             return own - margin, own + margin
         # The noise of reports rises with p: up to a half of the people the next larger one of the p that are
         # looked at counts, and beyond that 1.
-        deviations = [0.5 * k / _LEVELS for k in range(_LEVELS + 1)]
-        few = many = self._margins(
-            [(d, 0.5 - math.sqrt(0.25 - d**2)) for d in deviations], spread, level, step
-        )
+        data = [spread * deviation**2 for deviation in _DEVIATIONS]
+        below = [(1, of + self._report_variance(end)) for of, end in zip(data, _SHARES, strict=True)]
+        few = many = self._margins(below, levels, step)
         if self.reported:
-            many = self._margins([(d, 1.0) for d in deviations], spread, level, step)
-
-        # Steps of p between which margins change: up to a half, and from there on the same upside down.
-        ends = np.array([0.5 - math.sqrt(0.25 - d**2) for d in deviations])
-        margins = np.concatenate([few[1:], many[:0:-1]])
-        lows = np.concatenate([ends[:-1], 1 - ends[:0:-1]])
-        highs = np.concatenate([ends[1:], 1 - ends[-2::-1]])
-        least = np.maximum(lows, own[:, None] - margins)
-        most = np.minimum(highs, own[:, None] + margins)
-        lower = np.where(least <= highs, least, 1.0).min(axis=1)
-        upper = np.where(most >= lows, most, 0.0).max(axis=1)
+            most = self._report_variance(1.0)
+            many = self._margins([(1, of + most) for of in data], levels, step)
+        margins = np.concatenate([few[:, 1:], many[:, :0:-1]], axis=1)[:, None, :]
+        least = np.maximum(_LOWS, own[:, None] - margins)
+        most_of = np.minimum(_HIGHS, own[:, None] + margins)
+        lower = np.where(least <= _HIGHS, least, 1.0).min(axis=-1)
+        upper = np.where(most_of >= _LOWS, most_of, 0.0).max(axis=-1)
         return np.minimum(lower, own), np.maximum(upper, own)
 
     def _read_secret(self, counts: Sequence[int]) -> BinShares:
         bins, total = self.bins, sum(counts)
         raw = np.array([count / total for count in counts]) if total > 0 else np.full(bins, 1 / bins)
-        # Several intervals share the risk. That the total weight is larger than its bound is one event for
-        # all.
-        risk, others = confidence.risk(), max(1, bins - 1)
-        of_total = 0.0 if self.weighing.is_equal else mass_risk()
-        single = [self._hull_secret(1, count, total - count, risk) for count in counts]
-        drawn = [self._hull_secret(1, count, total - count, risk, population=True) for count in counts]
-        jointly = of_total + (risk - of_total) / bins
-        joint = [self._hull_secret(1, count, total - count, jointly) for count in counts]
         within = list(enumerate(np.cumsum(np.array(counts, dtype=object))[:-1].tolist(), 1))
-        each, sampled = of_total + (risk - of_total) / others, mass_risk() + (risk - mass_risk()) / others
-        bands = [
-            rising_band(
-                *columns(
-                    [
-                        self._hull_secret(place, count, total - count, part, population=population)
-                        for place, count in within
-                    ]
-                )
-            )
-            for part, population in ((each, False), (sampled, True))
-        ]
+
+        def hulls(risk: float, *, population: bool, cumulated: bool = False) -> NDArray[np.float64]:
+            cases = within if cumulated else [(1, count) for count in counts]
+            ends = [
+                self._hull_secret(inside, count, total - count, risk, population=population)
+                for inside, count in cases
+            ]
+            return np.array(ends).T
+
+        def at_one_level() -> list[NDArray[np.float64]]:
+            # Several intervals share the risk. That the total weight is larger than its bound is one event
+            # for all.
+            risk, others = confidence.risk(), max(1, bins - 1)
+            of_total = 0.0 if self.weighing.is_equal else mass_risk()
+            jointly, each = of_total + (risk - of_total) / bins, of_total + (risk - of_total) / others
+            sampled = mass_risk() + (risk - mass_risk()) / others
+            return [
+                hulls(risk, population=False),
+                hulls(risk, population=True),
+                hulls(jointly, population=False),
+                hulls(each, population=False, cumulated=True),
+                hulls(sampled, population=True, cumulated=True),
+            ]
+
+        single, drawn, joint, band, population_band = (
+            (ends[:, 0], ends[:, 1])
+            for ends in map(np.array, zip(*confidence.at_each(at_one_level), strict=True))
+        )
+        bands = [rising_band(*ends) for ends in (band, population_band)]
         rising = np.clip(scipy.optimize.isotonic_regression(np.cumsum(raw)[:-1]).x, 0.0, 1.0)
         coverage: Coverage = "at_least" if self.weighing.is_equal else "worst_case"
         coverages: tuple[Coverage, Coverage, Coverage] = (coverage, "worst_case", coverage)
-        sets = [columns(hulls) for hulls in (single, drawn, joint)]
         return BinShares(
-            bins=shares_of(on_simplex(raw), sets, coverages),
+            bins=shares_of(on_simplex(raw), (single, drawn, joint), coverages),
             cumulative=shares_of(rising, (*bands, bands[0]), coverages),
             noisy_count=max(total, 0) / self.weighing.cap,
         )

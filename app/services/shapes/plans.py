@@ -243,7 +243,7 @@ def _whole(like: Share) -> Share:
     """All bins together: everyone is in one of them."""
 
     def one(interval: Interval) -> Interval:
-        return replace(interval, lower=1.0, upper=1.0)
+        return interval.moved(lambda _: 1.0)
 
     return Share(
         share=1.0,

@@ -84,7 +84,7 @@ def test_no_share_is_a_point_because_its_noise_is_large(relation: Relation, far:
 def test_control_a_share_clipped_after_its_margin_was_added_is_a_point():
     plan = SharesPlan(bins=4, weighing=weigh_public([central(1.0, 1000)], 1000, shares.target_of(4, 0), 0))
     plane = np.array([-0.05, 0.35, 0.35, 0.35])
-    margin = plan._margin(1, 0.0, 0.95, 0.0)
+    margin = plan._margins([(1, 0.0)], [0.95], 0.0)[0, 0]
     assert np.clip(plane[0] - margin, 0, 1) == np.clip(plane[0] + margin, 0, 1)
 
 

@@ -14,8 +14,8 @@ from app.core.cohort import Group
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE, Grid
 from app.core.study import Currency, Relation, Trust
-from app.estimators import confidence, quantiles, registry
-from app.estimators.every_level import at_every_level, once
+from app.estimators import confidence, quantile_tables, quantiles, registry
+from app.estimators.every_level import at_every_level, interval_of, once
 from app.estimators.interface import Interval, Question
 from app.estimators.moments import with_second_moment
 from app.estimators.quantile_tree import TreePlan
@@ -143,6 +143,7 @@ def test_each_level_has_the_ends_that_it_has_by_itself_to_the_last_bit(name: str
             # Nothing that was computed before is left.
             quantiles.ErrorLaw._quantile.cache_clear()
             quantiles._inverted.cache_clear()
+            quantile_tables._table.cache_clear()
             with confidence.at(level):
                 alone = fresh()()
             own, found = list(ends(alone, level)), list(ends(together, level))
@@ -162,3 +163,23 @@ def test_a_method_is_computed_once_for_the_same_arguments_and_object() -> None:
     one, other = Plan(), Plan()
     assert [one.doubled(1), one.doubled(1), one.doubled(2), other.doubled(1)] == [2, 2, 4, 2]
     assert calls == [1, 2, 1]
+
+
+def test_what_is_made_at_all_levels_is_read_once_and_beside_it_anything_else_at_each() -> None:
+    reads = []
+
+    def read() -> list[Interval]:
+        reads.append(confidence.levels())
+        together = interval_of([(1 - level, level) for level in confidence.levels()], "exact")
+        if len(reads) == 1:
+            return [together]
+        level = confidence.level()
+        return [together, Interval(level=level, lower=1 - level, upper=level, coverage="exact")]
+
+    (alone,) = at_every_level(read)
+    assert reads == [(confidence.LEVEL, *confidence.OTHERS)]
+    first, second = at_every_level(read)
+    assert reads[2:] == [(level,) for level in confidence.OTHERS]
+    assert first == second == alone
+    for level in confidence.LEVELS:
+        assert [*ends(alone, level)] == [(1 - level, level)]

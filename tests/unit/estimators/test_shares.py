@@ -154,7 +154,9 @@ def test_the_noise_on_the_plane_has_the_stated_variance():
     for inside in range(1, 10):
         law = error_law(normal_variance=0, laplaces=((1 - inside / 10, inside), (inside / 10, 10 - inside)))
         assert law.variance * b**2 == pytest.approx(2 * b**2 * inside * (10 - inside) / 10)
-        assert plan._margin(inside, 0.0, 0.95, 0.0) == pytest.approx(law.quantile() * b, rel=1e-3)
+        assert plan._margins([(inside, 0.0)], [0.95], 0.0)[0, 0] == pytest.approx(
+            law.quantile() * b, rel=1e-3
+        )
 
 
 def test_a_band_keeps_every_rising_function_that_it_held():
@@ -172,15 +174,21 @@ def test_hulls_hold_exactly_the_shares_that_are_not_rejected():
     weighing: Weighing = weigh_public(groups, 1000, shares.target_of(4, 0), 0)
     plan = SharesPlan(bins=4, weighing=weighing)
     plane = np.array([0.02, 0.5, 0.3, 0.18])
-    lower, upper = plan._hulls(plane, weighing.squares, 0.95, 0.0)
+    lower, upper = (end[0] for end in plan._hulls(plane, weighing.squares, [0.95], 0.0))
+
+    def margin_of(variance: float) -> float:
+        return float(plan._margins([(1, variance)], [0.95], 0.0)[0, 0])
+
     for center, low, high in zip(plane, lower, upper, strict=True):
         for share in np.linspace(0, 1, 401):
             variance = share * (1 - share) * weighing.squares
-            rejected = abs(share - center) > plan._margin(1, variance, 0.95, 0.0)
+            rejected = abs(share - center) > margin_of(variance)
             assert rejected or low - 1e-9 <= share <= high + 1e-9
         # Not wider than the next of the variances that are looked at makes them.
         for end in (low, high):
-            deviation = math.ceil(math.sqrt(end * (1 - end)) * 2 * shares._LEVELS - 1e-9) / 2 / shares._LEVELS
-            margin = plan._margin(1, deviation**2 * weighing.squares, 0.95, 0.0)
+            deviation = (
+                math.ceil(math.sqrt(end * (1 - end)) * 2 * shares._VARIANCES - 1e-9) / 2 / shares._VARIANCES
+            )
+            margin = margin_of(deviation**2 * weighing.squares)
             assert abs(end - center) <= margin + 1e-9
-    assert math.isclose(float(upper[1] - lower[1]), 2 * plan._margin(1, 0.25 * weighing.squares, 0.95, 0.0))
+    assert math.isclose(float(upper[1] - lower[1]), 2 * margin_of(0.25 * weighing.squares))
