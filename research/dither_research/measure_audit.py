@@ -28,11 +28,11 @@ from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise
 from app.core.study import Relation, StudyDefinition
 from app.services.shapes.coordinates import CoordinatesPlan
 from app.services.shapes.covariances import PairPlan
-from app.services.shapes.crowd import ShapeCrowd
 from app.services.shapes.kinds import make
 from app.services.shapes.kinds import resolve as resolve_shape
 from app.services.shapes.labels import LabelsPlan
 from app.services.shapes.questions import CORRELATION, COVARIANCE
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import PAIR, Ask, resolve
 from app.services.statistics.steps import MeanStep, plan_step, take
 from dither_research.histories import STUDY, cohort_of
@@ -187,7 +187,7 @@ def _coordinates_subject(study: StudyDefinition, *, part: int = 1) -> Subject:
             for one in (person, others)
         }
         if not labels:
-            return CoordinatesPlan.of_crowd(study, question, ShapeCrowd.of([person], question)), sums
+            return CoordinatesPlan.of_crowd(study, question, Crowd.of(study, [person], question)), sums
         plan = LabelsPlan.of(study, question, [person, others]).labels[0].plan
         assert isinstance(plan, CoordinatesPlan)
         return plan, sums

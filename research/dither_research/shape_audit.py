@@ -26,9 +26,9 @@ from app.estimators.weighing import Weighing, unit_of
 from app.mechanisms.draw import draw
 from app.mechanisms.laplace import draw_laplace
 from app.services.shapes.counts import CountPlan
-from app.services.shapes.crowd import ShapeCrowd
 from app.services.shapes.kinds import resolve
 from app.services.shapes.questions import COUNT
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import Ask
 from dither_research.histories import STUDY, cohort_of
 from dither_research.pair_audit import DELTA
@@ -107,7 +107,7 @@ def count_subject(name: str, *, part: float = 1.0, weighed: int = 1) -> Subject:
 
     def plan_of(people: int) -> CountPlan:
         others = cohort_of(2, MICRO, [0] * BESIDE)
-        crowd = ShapeCrowd.of([cohort_of(1, 2 * MICRO, [0] * (weighed * people)), others], question)
+        crowd = Crowd.of(study, [cohort_of(1, 2 * MICRO, [0] * (weighed * people)), others], question)
         return CountPlan.of_crowd(study, question, crowd)
 
     def drawn(people: int, draws: int) -> Cells:

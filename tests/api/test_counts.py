@@ -9,9 +9,9 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.study import Relation, Trust
 from app.services.shapes.counts import CountPlan
-from app.services.shapes.crowd import ShapeCrowd
 from app.services.shapes.kinds import resolve
 from app.services.shapes.questions import COUNT
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import Ask
 from tests.api.service import Service, assert_problem
 from tests.api.test_measures import household, move_in
@@ -131,7 +131,7 @@ def counted(
         total=0,
         total_squares=0,
     )
-    plan = CountPlan.of_crowd(study, question, ShapeCrowd.of([cohort], question))
+    plan = CountPlan.of_crowd(study, question, Crowd.of(study, [cohort], question))
     return plan, [plan.answer({}) for _ in range(draws)]
 
 

@@ -17,8 +17,8 @@ import pytest
 from app.core.errors import BudgetExhausted
 from app.dashboard.rendering import because, count, epsilon, moment, number, total
 from app.dashboard.requests import PERSON_COOKIE
-from app.services.shapes.crowd import LOCAL, SMALL
 from app.services.statistics.combining import NOT_COMBINED
+from app.services.statistics.crowds import LOCAL, SMALL
 from app.services.statistics.drafts import NOT_REPORTED
 from tests.api.service import Service
 from tests.dashboard.browser import Browser, text_of, within

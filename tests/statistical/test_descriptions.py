@@ -16,9 +16,9 @@ from app.accounting.shape_prices import tree_cost
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import Relation, StudyDefinition, Trust
-from app.services.shapes.crowd import ShapeCrowd
 from app.services.shapes.descriptions import Description, of_count, of_moments, of_quartiles
 from app.services.shapes.kinds import resolve
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import Ask
 from dither_research.histories import cohort_of
 from tests.support.trees import all_grown
@@ -53,7 +53,7 @@ def described(
         for number, (mine, epsilon) in enumerate(zip(points, epsilons, strict=True), start=1)
     ]
     question = resolve(study, Ask(statistic="describe"))
-    return Description.of_crowd(study, question, ShapeCrowd.of(cohorts, question))
+    return Description.of_crowd(study, question, Crowd.of(study, cohorts, question))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_the_price_is_the_sum_over_all_parts_and_never_more_than_an_offer(relati
     epsilons = (0.000007, 0.3, 20)
     points = [rng.integers(0, GRID_SIZE, 50) for _ in epsilons]
     plan = described(relation, epsilons, points)
-    of_mean = group_costs(plan.mean.queries, plan.mean.noise, relation, plan.groups)
+    of_mean = group_costs(plan.mean.queries, plan.mean.noise, relation, plan.moments.groups)
     for place, group in enumerate(plan.crowd.groups):
         weight = plan.quartiles.weighing.weights[place]
         cost = of_mean[place] + tree_cost(weight, plan.quartiles.noise, relation)

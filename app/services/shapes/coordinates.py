@@ -37,7 +37,7 @@ from typing import Any
 
 from app.accounting.costs import group_costs
 from app.accounting.measurement import Measurement
-from app.core.cohort import Group
+from app.core.cohort import Group, Groups
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import Noise, as_document, repeated
@@ -52,13 +52,13 @@ from app.estimators.shares import Noisy
 from app.estimators.together import together
 from app.estimators.transformed import MOMENTS
 from app.mechanisms.draw import draw
-from app.services.shapes.crowd import ShapeCrowd
-from app.services.shapes.parts import Part, groups_of, mean_estimator, mean_question
+from app.services.shapes.parts import Part, mean_estimator, mean_question, part_of
 from app.services.shapes.plans import added_up, refuse_without_people
 from app.services.shapes.priced_plan import PiecesPlan
 from app.services.shapes.questions import COORDINATES, ShapeQuestion
 from app.services.shapes.trees import Grown
 from app.services.statistics import planned_errors, planning
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.piece_noise import PieceNoise
 from app.services.statistics.questions import MEAN, SD, SUM, VARIANCE, Ask
 from app.services.statistics.whole_plans import planned_share, weights_of
@@ -95,20 +95,18 @@ class CoordinatesPlan(PiecesPlan):
 
     @classmethod
     def of_crowd(
-        cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, part: Part = int
+        cls, study: StudyDefinition, question: ShapeQuestion, crowd: Crowd, part: Part = int
     ) -> "CoordinatesPlan":
         """See `ShapeEstimator`."""
         dimension, relation = study.dimension, study.relation
         of_each = _of_each(study, part)
-        able = [group.participates for group in groups_of(crowd, of_each)]
-        crowd = replace(
-            crowd,
-            groups=tuple(
-                replace(group, participates=one) for group, one in zip(crowd.groups, able, strict=True)
-            ),
-        )
+        estimator, groups = mean_estimator(study), part_of(crowd, of_each).groups
+        able = [
+            replace(group, participates=one.participates)
+            for group, one in zip(crowd.groups, groups, strict=True)
+        ]
+        crowd = replace(crowd, groups=Groups.of(able))
         refuse_without_people(study, crowd)
-        estimator, groups = mean_estimator(study), groups_of(crowd, of_each)
         secret = relation is Relation.ADD_REMOVE_ONE
         asked = mean_question(study, question, crowd, of_each, _parameters(study, question))
         plan = estimator.plan(groups, asked)
@@ -202,16 +200,17 @@ class CoordinatesPlan(PiecesPlan):
         ]
 
     def of_labels(
-        self, labels: "Sequence[tuple[ShapeCrowd, CoordinatesPlan | None]]", question: ShapeQuestion
+        self, labels: "Sequence[tuple[Crowd, CoordinatesPlan | None]]", question: ShapeQuestion
     ) -> "CoordinatesPlan":
         """See `OneShape`."""
-        crowd, of_each = ShapeCrowd.joined([one for one, _ in labels]), _of_each(self.study)
+        crowd, of_each = Crowd.joined([one for one, _ in labels]), _of_each(self.study)
         asked = mean_question(self.study, question, crowd, of_each, _parameters(self.study, question))
         if self.study.relation is Relation.ADD_REMOVE_ONE:
             plan = labels_secret.whole_plan(asked, len(labels))
         else:
             plan = labels_public.whole_plan(
-                [(groups_of(one, of_each), None if own is None else own.plan) for one, own in labels], asked
+                [(part_of(one, of_each).groups, None if own is None else own.plan) for one, own in labels],
+                asked,
             )
         return replace(self, crowd=crowd, plan=plan, costs=(), most=0)
 
@@ -276,7 +275,7 @@ def _of_each(study: StudyDefinition, part: Part = int) -> Part:
 
 
 def weigh(
-    study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, noise: PieceNoise, *, first: int
+    study: StudyDefinition, question: ShapeQuestion, crowd: Crowd, noise: PieceNoise, *, first: int
 ) -> tuple[Sequence[int], Linear] | None:
     """What one person of each group weighs in every coordinate under `noise.unit`, and what that rests on.
 
@@ -293,13 +292,13 @@ def weigh(
     """
     of_each = _of_each(study)
     asked = replace(mean_question(study, question, crowd, of_each), share=planned_share(first))
-    plan = mean_estimator(study).plan(groups_of(crowd, of_each), asked)
+    plan = mean_estimator(study).plan(part_of(crowd, of_each).groups, asked)
     weights = weights_of(plan, noise)
     return None if weights is None or plan.linear is None else (weights, plan.linear)
 
 
 def reading(
-    study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, sums: Sums, linear: Linear
+    study: StudyDefinition, question: ShapeQuestion, crowd: Crowd, sums: Sums, linear: Linear
 ) -> CoordinatesPlan:
     """What reads the sums of pieces, and charges no one; arguments as of `combination_plan`."""
     asked = mean_question(study, question, crowd, _of_each(study))

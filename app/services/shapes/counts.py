@@ -29,11 +29,11 @@ from app.estimators.interface import Interval, NotApplicable, Query
 from app.estimators.quantiles import ErrorLaw, error_law
 from app.estimators.weighing import Weighing, weigh_secret
 from app.mechanisms.draw import draw
-from app.services.shapes.crowd import ShapeCrowd
-from app.services.shapes.parts import Part, groups_of
+from app.services.shapes.parts import Part, part_of
 from app.services.shapes.priced_plan import OneShape
 from app.services.shapes.questions import COUNT, ShapeQuestion
 from app.services.shapes.trees import Grown
+from app.services.statistics.crowds import Crowd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +59,13 @@ class CountPlan(OneShape[int | None]):
 
     @classmethod
     def of_crowd(
-        cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, part: Part = int
+        cls, study: StudyDefinition, question: ShapeQuestion, crowd: Crowd, part: Part = int
     ) -> "CountPlan":
         """See `ShapeEstimator`."""
         if question.public:
             return cls(crowd=crowd, weighing=None, noise=NoNoise(), costs=(0,) * len(crowd.groups), most=0)
         level = part(question.least_offer(study))
-        weighing = weigh_secret(groups_of(crowd, part), cap=level, floor=level, currency=study.noise)
+        weighing = weigh_secret(part_of(crowd, part).groups, cap=level, floor=level, currency=study.noise)
         if not weighing.floor:
             raise NotApplicable("The share is too small for a count: it leaves nothing of epsilon.min.")
         noise = _noise(weighing, study.noise)

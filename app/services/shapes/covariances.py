@@ -16,13 +16,13 @@ from app.estimators.second_moments import NUMBERS, PublicMomentsReader, SecretMo
 from app.estimators.shares import Noisy
 from app.estimators.weighing import Target, weigh_public
 from app.mechanisms.draw import draw
-from app.services.shapes.crowd import ShapeCrowd
 from app.services.shapes.parameters import read_pair
-from app.services.shapes.parts import Part, groups_of
+from app.services.shapes.parts import Part, part_of
 from app.services.shapes.plans import priced, weigh
 from app.services.shapes.priced_plan import OneShape
 from app.services.shapes.questions import CORRELATION, COVARIANCE, NO_ONE_MEASURE, ShapeQuestion
 from app.services.shapes.trees import Grown
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import REGRESSION, Ask
 from app.store import bins
 
@@ -68,7 +68,7 @@ class PairPlan(OneShape[Noisy]):
 
     @classmethod
     def of_crowd(
-        cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, part: Part = int
+        cls, study: StudyDefinition, question: ShapeQuestion, crowd: Crowd, part: Part = int
     ) -> "PairPlan":
         """See `ShapeEstimator`."""
         reader = cls._reader(study, question, crowd)
@@ -76,17 +76,19 @@ class PairPlan(OneShape[Noisy]):
         return cls(crowd=crowd, reader=reader, costs=costs, most=most)
 
     @classmethod
-    def _reader(cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd) -> PairReader:
+    def _reader(cls, study: StudyDefinition, question: ShapeQuestion, crowd: Crowd) -> PairReader:
         first, second = (study.of_measure(name).grid for name in question.pair)
         if study.relation is Relation.ADD_REMOVE_ONE:
             secret, _ = cls.secret
-            weighing = secret.weighed(weigh(study, question, crowd.groups, crowd.people))
+            weighing = secret.weighed(weigh(study, question, crowd))
             return secret(weighing=weighing, grids=(first, second), people=question.size)
         public, _ = cls.public
         tilt = (question.tilt or 0) / MICRO
         # Products have half of the spread and half of the noise of a number: the weights of a mean serve.
         target = Target(variance=WORST_VARIANCE, tilt=tilt)
-        weighing = weigh_public(groups_of(crowd, of_each), crowd.people, target, tilt, currency=study.noise)
+        weighing = weigh_public(
+            part_of(crowd, of_each).groups, crowd.people, target, tilt, currency=study.noise
+        )
         return public(weighing=weighing, grids=(first, second))
 
     @property
@@ -129,9 +131,8 @@ class PairPlan(OneShape[Noisy]):
             grown: None: it has no `trees`.
         """
         parts = [
-            [weight * part for part in self.reader.parts(*counts[cohort.id])]
-            for weight, members in zip(self.reader.weighing.weights, self.crowd.members, strict=True)
-            for cohort in members
+            [weight * part for part in self.reader.parts(*counts[cohort])]
+            for cohort, weight in self.crowd.by_cohort(self.reader.weighing.weights)
             if weight
         ]
         errors = draw(self.reader.noise, queries=self.reader.sums)
@@ -142,7 +143,7 @@ class PairPlan(OneShape[Noisy]):
         return self.reader.read(*(sums for sums, _ in drawn))
 
     def of_labels(
-        self, labels: "Sequence[tuple[ShapeCrowd, PairPlan | None]]", question: ShapeQuestion
+        self, labels: "Sequence[tuple[Crowd, PairPlan | None]]", question: ShapeQuestion
     ) -> "PairPlan":
         """See `OneShape`."""
         weighed = [(crowd.people, one.reader.weighing) for crowd, one in labels if one is not None]

@@ -21,7 +21,6 @@ from typing import Any
 
 from app.accounting.costs import group_costs
 from app.accounting.measurement import Measurement
-from app.core.cohort import Cohorts, Group, Groups
 from app.core.noise import as_document
 from app.core.plain import plain
 from app.core.study import Relation, StudyDefinition, assumption
@@ -30,8 +29,7 @@ from app.estimators.moments import with_second_moment
 from app.estimators.quantile_tree import TreePlan
 from app.estimators.transformed import MOMENTS
 from app.services.shapes.counts import CountPlan, public_count
-from app.services.shapes.crowd import ShapeCrowd
-from app.services.shapes.parts import Part, groups_of, mean_estimator, mean_question
+from app.services.shapes.parts import Part, mean_estimator, mean_question, part_of
 from app.services.shapes.plans import added_up
 from app.services.shapes.priced_plan import OneShape
 from app.services.shapes.quantiles import tree_asked, tree_measured, tree_of, tree_priced
@@ -67,7 +65,7 @@ class Description(OneShape[Drawn]):
 
     Attributes:
         study: The study.
-        groups: What the part for the moments sees.
+        moments: The people as the part for the moments sees them.
         mean: Its plan.
         quartiles: Theirs.
         count: That of the number of people; None where it is public.
@@ -79,7 +77,7 @@ class Description(OneShape[Drawn]):
     many_numbers = True
 
     study: StudyDefinition
-    groups: tuple[Group, ...]
+    moments: Crowd
     mean: Plan
     quartiles: TreePlan
     count: CountPlan | None
@@ -96,7 +94,7 @@ class Description(OneShape[Drawn]):
 
     @classmethod
     def of_crowd(
-        cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, part: Part = int
+        cls, study: StudyDefinition, question: ShapeQuestion, crowd: Crowd, part: Part = int
     ) -> "Description":
         """See `ShapeEstimator`."""
         relation = study.relation
@@ -107,14 +105,15 @@ class Description(OneShape[Drawn]):
 
         of_each = counted(question.least_offer(study)) if secret else 0
 
-        def moments(offer: int) -> int:
+        def moment(offer: int) -> int:
             return max(0, of_moments(part(offer)) - of_each)
 
         def quartile(offer: int) -> int:
             return of_quartiles(part(offer))
 
-        estimator, groups = mean_estimator(study), groups_of(crowd, moments)
-        asked = mean_question(study, question, crowd, moments, {MOMENTS.name: 2} if secret else {})
+        estimator, moments = mean_estimator(study), part_of(crowd, moment)
+        groups = moments.groups
+        asked = mean_question(study, question, crowd, moment, {MOMENTS.name: 2} if secret else {})
         mean = estimator.plan(groups, asked)
         if not secret:
             mean = with_second_moment(mean, groups, asked)
@@ -129,7 +128,7 @@ class Description(OneShape[Drawn]):
         return cls(
             study=study,
             crowd=crowd,
-            groups=groups,
+            moments=moments,
             mean=mean,
             quartiles=quartiles,
             count=count,
@@ -169,7 +168,7 @@ class Description(OneShape[Drawn]):
         """What is measured of whom, for the ledger: the moments, the quartiles, the number."""
         crowd, tree = self.crowd, self.quartiles
         return [
-            Measurement.of_queries(self.mean.queries, self.mean.noise, self.groups, crowd.ids),
+            planning.measured(self.mean, self.moments),
             tree_measured(crowd, tree),
             *([] if self.count is None else self.count.measured()),
         ]
@@ -186,14 +185,9 @@ class Description(OneShape[Drawn]):
             counts: Not looked at: cohorts have their sums.
             grown: The levels of `trees`.
         """
-        members, (levels,) = self.crowd.members, grown
-        crowd = Crowd(
-            groups=Groups.of(self.groups),
-            cohorts=Cohorts.of([cohort for group in members for cohort in group]),
-            places=[place for place, group in enumerate(members) for _ in group],
-        )
+        (levels,) = grown
         number = None if self.count is None else self.count.noisy(counts)
-        return planning.noisy(self.mean, crowd), levels, number
+        return planning.noisy(self.mean, self.moments), levels, number
 
     def read(self, *drawn: Drawn) -> dict[str, object]:
         """The answer; draws of labels do not add up."""

@@ -14,7 +14,6 @@ from functools import cached_property
 
 from app.accounting.costs import group_costs
 from app.accounting.measurement import Measurement
-from app.core.cohort import Cohort, Group, Groups
 from app.core.grid import GRID_SIZE
 from app.core.noise import NoNoise
 from app.core.study import Relation, StudyDefinition
@@ -24,9 +23,9 @@ from app.estimators.labels_public import whole_plan
 from app.estimators.labels_secret import labels_plan
 from app.estimators.linear import linear_plan, midpoint_plan
 from app.mechanisms.draw import draw
-from app.services.shapes.crowd import ShapeCrowd
-from app.services.shapes.parts import Part, groups_of, mean_estimator, mean_question
+from app.services.shapes.parts import Part, mean_estimator, mean_question, part_of
 from app.services.shapes.questions import ShapeQuestion
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.label_groups import labels_shown
 from app.services.work import checkpoint
 
@@ -36,27 +35,24 @@ class SumsInRange:
     """Noisy sums of some people.
 
     Attributes:
-        groups: What they offer for it.
-        members: For each group its cohorts.
+        crowd: Whose, with what they offer for it.
         plan: What is asked of them; None where they have no answer.
     """
 
-    groups: tuple[Group, ...]
-    members: tuple[tuple[Cohort, ...], ...]
+    crowd: Crowd
     plan: Plan | None
 
     def costs(self, study: StudyDefinition) -> list[int]:
         """What each person of each group pays [the study's currency]."""
         if self.plan is None:
-            return [0] * len(self.groups)
-        return group_costs(self.plan.queries, self.plan.noise, study.relation, self.groups, study.noise)
+            return [0] * len(self.crowd.groups)
+        return group_costs(self.plan.queries, self.plan.noise, study.relation, self.crowd.groups, study.noise)
 
     def measured(self) -> Measurement:
         """What is measured of whom, for the ledger."""
         plan = self.plan
         queries, noise = ((), NoNoise()) if plan is None else (plan.queries, plan.noise)
-        ids = [[cohort.id for cohort in own] for own in self.members]
-        return Measurement.of_queries(queries, noise, self.groups, ids)
+        return Measurement.of_queries(queries, noise, self.crowd.groups, self.crowd.ids)
 
     def read(self, asked: Question) -> Plan | None:
         """What reads them in a replace_one study, people and noise as they are; None where nothing does."""
@@ -64,8 +60,8 @@ class SumsInRange:
             return None
         weights = self.plan.queries[0].sum_weights
         if not any(weights):
-            return midpoint_plan(self.groups, asked)
-        return linear_plan(self.groups, asked, weights=weights, noise=self.plan.noise, attached=False)
+            return midpoint_plan(self.crowd.groups, asked)
+        return linear_plan(self.crowd.groups, asked, weights=weights, noise=self.plan.noise, attached=False)
 
     def noisy(self, found: FoundRange, sums: Mapping[int, Sequence[int]]) -> list[int]:
         """The values of the plan's queries with exact noise, as if the found range were a whole grid.
@@ -75,8 +71,10 @@ class SumsInRange:
         """
         if self.plan is None:
             return []
-        totals = [sum(sums[one.id][-1] for one in members if one.id in sums) for members in self.members]
-        counts = [sum(one.count for one in members) * found.width for members in self.members]
+        totals = [
+            sum(sums[one.id][-1] for one in members if one.id in sums) for members in self.crowd.members
+        ]
+        counts = [size * found.width for size in self.crowd.sums("count")]
         exact = [
             sum(
                 of_sum * totals[index] + of_count * counts[index]
@@ -117,13 +115,13 @@ class AskedMeans:
 
     study: StudyDefinition
     question: ShapeQuestion
-    labels: Sequence[tuple[ShapeQuestion, ShapeCrowd]]
+    labels: Sequence[tuple[ShapeQuestion, Crowd]]
     part: Part
 
     @cached_property
-    def crowd(self) -> ShapeCrowd:
+    def crowd(self) -> Crowd:
         """All people."""
-        return ShapeCrowd.joined([one for _, one in self.labels])
+        return Crowd.joined([one for _, one in self.labels])
 
     @cached_property
     def asked(self) -> Question:
@@ -145,7 +143,7 @@ class AskedMeans:
         asked = replace(self.asked, grid=found.grid(study.grid), tilt=tilt)
         if self.question.by and study.relation is Relation.REPLACE_ONE:
             return self._by_public_label(asked, drawn)
-        groups = groups_of(self.crowd, self.part)
+        crowd = part_of(self.crowd, self.part)
         if study.relation is Relation.REPLACE_ONE and drawn:
             (one,) = drawn
             plan = one.read(asked)
@@ -153,10 +151,10 @@ class AskedMeans:
             return Means(sums=(replace(one, plan=plan),), plan=plan)
         if self.question.by:
             numbers = [number for number, (_, one) in enumerate(self.labels) for _ in one.groups]
-            plan = labels_plan(Groups.of(groups), numbers, [own.where for own, _ in self.labels], asked)
+            plan = labels_plan(crowd.groups, numbers, [own.where for own, _ in self.labels], asked)
         else:
-            plan = mean_estimator(study).plan(groups, asked)
-        return Means(sums=(SumsInRange(groups=groups, members=self.crowd.members, plan=plan),), plan=plan)
+            plan = mean_estimator(study).plan(crowd.groups, asked)
+        return Means(sums=(SumsInRange(crowd=crowd, plan=plan),), plan=plan)
 
     def _by_public_label(self, asked: Question, drawn: Sequence[SumsInRange]) -> Means:
         """Sums for each label, of which the whole is read off, too."""
@@ -167,7 +165,7 @@ class AskedMeans:
             sums = tuple(self._of_label(crowd, asked) for _, crowd in self.labels)
         if all(one.plan is None for one in sums):
             raise NotApplicable("No label has an answer: too few of its people can take part.")
-        whole = whole_plan([(one.groups, one.plan) for one in sums], asked)
+        whole = whole_plan([(one.crowd.groups, one.plan) for one in sums], asked)
 
         def conclude(values: Sequence[int]) -> Conclusion:
             left, shown = iter(values), []
@@ -183,14 +181,14 @@ class AskedMeans:
         labels = tuple(None if one.plan is None else made(one.plan) for one in sums)
         return Means(sums=sums, plan=replace(whole, conclude=conclude, labels=labels))
 
-    def _of_label(self, crowd: ShapeCrowd, asked: Question) -> SumsInRange:
+    def _of_label(self, crowd: Crowd, asked: Question) -> SumsInRange:
         """The sum of one label; none where the middle of the range would be nearer."""
         checkpoint()
-        groups = groups_of(crowd, self.part)
+        own = part_of(crowd, self.part)
         try:
-            plan = mean_estimator(self.study).plan(groups, replace(asked, people=crowd.people))
+            plan = mean_estimator(self.study).plan(own.groups, replace(asked, people=crowd.people))
         except NotApplicable:
             plan = None
         if plan is not None and isinstance(plan.noise, NoNoise) and not any(plan.queries[0].sum_weights):
             plan = None
-        return SumsInRange(groups=groups, members=crowd.members, plan=plan)
+        return SumsInRange(crowd=own, plan=plan)

@@ -24,10 +24,9 @@ from app.estimators.every_level import at_every_level
 from app.estimators.found_range import FoundRange, find, ladder, narrowed
 from app.estimators.interface import NotApplicable, Plan
 from app.estimators.shares import SharesPlan
-from app.services.shapes.crowd import ShapeCrowd, by_label
 from app.services.shapes.found_means import AskedMeans, Means
 from app.services.shapes.parameters import DEFAULT_PART, PART, read_rank
-from app.services.shapes.parts import groups_of, mean_estimator
+from app.services.shapes.parts import mean_estimator, part_of
 from app.services.shapes.plans import (
     added_up,
     noisy_counts,
@@ -38,6 +37,7 @@ from app.services.shapes.plans import (
 from app.services.shapes.priced_plan import Answered, PricedPlan, Scans
 from app.services.shapes.questions import FOUND_RANGE, ExpectedRange, ShapeQuestion
 from app.services.statistics import planned_errors, planning
+from app.services.statistics.crowds import Crowd, by_label
 from app.services.statistics.questions import FOUND, MEAN, RANGE, Ask
 
 WHOLE = FoundRange(low=0, high=GRID_SIZE, outside=0.0)
@@ -103,7 +103,7 @@ class FoundPlan(PricedPlan):
         labels = (
             by_label(study, question, cohorts)
             if question.by
-            else [(question, ShapeCrowd.of(cohorts, question))]
+            else [(question, Crowd.of(study, cohorts, question))]
         )
         asked = AskedMeans(study=study, question=question, labels=labels, part=second)
         refuse_without_people(study, asked.crowd)
@@ -117,9 +117,9 @@ class FoundPlan(PricedPlan):
                 raise NotApplicable(
                     f"Not enough people with {conditions_of(where)} can take part: there is nothing to read."
                 )
-        crowd = ShapeCrowd.joined([one for _, one in labels], small)
+        crowd = Crowd.joined([one for _, one in labels], small)
         # 2. The first part, of the same people.
-        weighing = weigh(study, question, groups_of(crowd, first), crowd.people, first)
+        weighing = weigh(study, question, part_of(crowd, first), first)
         bins = SharesPlan(bins=len(question.starts) + 1, weighing=weighing, people=question.size)
         of_bins, most_of_bins = priced(
             crowd, weighing, lambda weight: bins_cost(weight, bins.noise, relation)

@@ -12,7 +12,6 @@ from app.estimators.registry import AUTO
 from app.services.shapes.coordinates import CoordinatesPlan
 from app.services.shapes.counts import CountPlan
 from app.services.shapes.covariances import CorrelationPlan, CovariancePlan
-from app.services.shapes.crowd import ShapeCrowd
 from app.services.shapes.descriptions import Description
 from app.services.shapes.found_plans import FoundPlan
 from app.services.shapes.labels import LabelsPlan
@@ -29,6 +28,7 @@ from app.services.shapes.questions import (
     ShapeQuestion,
 )
 from app.services.shapes.tables import TablePlan
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.piece_noise import BIN_NOISES, PieceNoise, of_coordinates
 from app.services.statistics.questions import (
     DECLARED,
@@ -89,7 +89,7 @@ def make(
         return FoundPlan.of(study, question, cohorts)
     if question.by:
         return LabelsPlan.of(study, question, cohorts)
-    return of_crowd(study, question, ShapeCrowd.of(cohorts, question, searched))
+    return of_crowd(study, question, Crowd.of(study, cohorts, question).beside(searched))
 
 
 def noise_of_pieces(estimator: str, currency: Currency, sums: int) -> PieceNoise:

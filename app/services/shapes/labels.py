@@ -38,11 +38,11 @@ from app.core.cohort import Cohort
 from app.core.errors import BudgetExhausted
 from app.core.study import Relation, StudyDefinition
 from app.estimators.interface import NotApplicable
-from app.services.shapes.crowd import ShapeCrowd, by_label
 from app.services.shapes.plans import added_up, of_crowd, refuse_without_people
 from app.services.shapes.priced_plan import OneShape
 from app.services.shapes.questions import ShapeQuestion
 from app.services.shapes.trees import Grown, Tree
+from app.services.statistics.crowds import Crowd, by_label
 from app.services.work import checkpoint
 
 
@@ -67,7 +67,7 @@ class Label:
     """
 
     where: Mapping[str, str]
-    crowd: ShapeCrowd
+    crowd: Crowd
     plan: OneShape[Any] | None
 
     def shown(
@@ -119,7 +119,7 @@ class LabelsPlan(OneShape[DrawnByLabel]):
         labels = tuple(_label(study, *label) for label in by_label(study, question, cohorts))
         made = [(one, one.plan) for one in labels if one.plan is not None]
         small = frozenset(number for number, one in enumerate(labels) if one.plan is None)
-        crowd = ShapeCrowd.joined([one.crowd for one in labels], small)
+        crowd = Crowd.joined([one.crowd for one in labels], small)
         if not made:
             refuse_without_people(study, crowd)
             raise NotApplicable("No person central or public can take part.")
@@ -209,7 +209,7 @@ class LabelsPlan(OneShape[DrawnByLabel]):
         return {**self.whole.read(*whole), "groups": groups}
 
 
-def _label(study: StudyDefinition, own: ShapeQuestion, crowd: ShapeCrowd) -> Label:
+def _label(study: StudyDefinition, own: ShapeQuestion, crowd: Crowd) -> Label:
     checkpoint()
     try:
         plan = of_crowd(study, own, crowd, int if own.adds_up else of_label)

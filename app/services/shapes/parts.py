@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from app.core.cohort import Group
+from app.core.cohort import Groups
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators import registry
 from app.estimators.interface import Estimator, Question
-from app.services.shapes.crowd import ShapeCrowd
 from app.services.shapes.questions import ShapeQuestion
+from app.services.statistics.crowds import Crowd
 
 Part = Callable[[int], int]
 """What a part of the release may take of an offer [both in the study's currency]."""
@@ -21,22 +21,23 @@ def mean_estimator(study: StudyDefinition) -> Estimator:
     return registry.get(_MEANS[study.relation], study.relation)
 
 
-def groups_of(crowd: ShapeCrowd, part: Part) -> tuple[Group, ...]:
-    """The groups as one of the parts sees them; whom it leaves nothing has no place in it."""
-    return tuple(
+def part_of(crowd: Crowd, part: Part) -> Crowd:
+    """The crowd as one of the parts sees it; whom it leaves nothing has no place in it."""
+    groups = [
         replace(
             group,
             epsilon=part(group.epsilon),
             participates=group.participates and (group.trust is Trust.PUBLIC or part(group.epsilon) > 0),
         )
         for group in crowd.groups
-    )
+    ]
+    return replace(crowd, groups=Groups.of(groups))
 
 
 def mean_question(
     study: StudyDefinition,
     question: ShapeQuestion,
-    crowd: ShapeCrowd,
+    crowd: Crowd,
     part: Part,
     parameters: Mapping[str, object] | None = None,
 ) -> Question:

@@ -8,7 +8,6 @@ from typing import Any, Self
 
 from app.accounting.measurement import Measurement, Workload
 from app.accounting.shape_prices import bins_cost
-from app.core.cohort import Group
 from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted, InternalFault
 from app.core.noise import as_document
@@ -24,12 +23,12 @@ from app.estimators.quantile_tree import Beside
 from app.estimators.shares import Noisy, SharesPlan
 from app.estimators.weighing import Weighing, weigh_public, weigh_secret
 from app.mechanisms.draw import draw
-from app.services.shapes.crowd import ShapeCrowd
 from app.services.shapes.parameters import read_bins
-from app.services.shapes.parts import Part, groups_of
+from app.services.shapes.parts import Part, part_of
 from app.services.shapes.priced_plan import OneShape, PiecesPlan
 from app.services.shapes.questions import BY_BINS, DESCRIBE, HISTOGRAM, QUARTILES, SHARES, ShapeQuestion
 from app.services.shapes.trees import Grown
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import Ask
 
 
@@ -49,11 +48,11 @@ class ShapePlan(PiecesPlan):
 
     @classmethod
     def of_crowd(
-        cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, part: Part = int
+        cls, study: StudyDefinition, question: ShapeQuestion, crowd: Crowd, part: Part = int
     ) -> "ShapePlan":
         """See `ShapeEstimator`."""
         bins, relation = len(question.starts) + 1, study.relation
-        weighing = weigh(study, question, groups_of(crowd, part), crowd.people, part)
+        weighing = weigh(study, question, part_of(crowd, part), part)
         reported = tuple(
             Reported(
                 people=crowd.groups[place].count,
@@ -67,12 +66,12 @@ class ShapePlan(PiecesPlan):
         return replace(cls.reading(question, crowd, plan), costs=costs, most=most)
 
     @classmethod
-    def reading(cls, question: ShapeQuestion, crowd: ShapeCrowd, plan: SharesPlan) -> "ShapePlan":
+    def reading(cls, question: ShapeQuestion, crowd: Crowd, plan: SharesPlan) -> "ShapePlan":
         """What reads an answer of a plan, and charges no one."""
         return cls(crowd=crowd, plan=plan, costs=(), most=0, question=question)
 
     def of_labels(
-        self, labels: "Sequence[tuple[ShapeCrowd, ShapePlan | None]]", question: ShapeQuestion
+        self, labels: "Sequence[tuple[Crowd, ShapePlan | None]]", question: ShapeQuestion
     ) -> "ShapePlan":
         """See `OneShape`, and `app.estimators.label_shares`."""
         own = [(crowd.people, one.plan) for crowd, one in labels if one is not None]
@@ -187,7 +186,7 @@ class HistogramPlan(ShapePlan):
 
 
 def of_crowd(
-    study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, part: Part = int
+    study: StudyDefinition, question: ShapeQuestion, crowd: Crowd, part: Part = int
 ) -> OneShape[Any]:
     """Plan and price a question for a crowd, see `ShapeEstimator`; refuse it where no person can pay."""
     refuse_without_people(study, crowd)
@@ -195,7 +194,7 @@ def of_crowd(
     return made
 
 
-def added_up(crowd: ShapeCrowd, *parts: Sequence[int]) -> tuple[int, ...]:
+def added_up(crowd: Crowd, *parts: Sequence[int]) -> tuple[int, ...]:
     """What each person of each group pays for all parts: their sum, by sequential composition.
 
     Raises:
@@ -207,7 +206,7 @@ def added_up(crowd: ShapeCrowd, *parts: Sequence[int]) -> tuple[int, ...]:
     return costs
 
 
-def central_costs(crowd: ShapeCrowd, weights: Sequence[int], price: Callable[[int], int]) -> list[int]:
+def central_costs(crowd: Crowd, weights: Sequence[int], price: Callable[[int], int]) -> list[int]:
     """The price of a weight for each group; others than central people pay nothing."""
     return [
         price(weight) if group.trust is Trust.CENTRAL else 0
@@ -215,22 +214,9 @@ def central_costs(crowd: ShapeCrowd, weights: Sequence[int], price: Callable[[in
     ]
 
 
-def weighted_counts(
-    crowd: ShapeCrowd, weighing: Weighing, cells: int, counts: Mapping[int, Sequence[int]]
-) -> list[int]:
-    """The weights of the people in each cell. Raw: must not leave the services."""
-    weighted = [0] * cells
-    for weight, members in zip(weighing.weights, crowd.members, strict=True):
-        if weight:
-            for cohort in members:
-                for cell, count in enumerate(counts[cohort.id]):
-                    weighted[cell] += weight * count
-    return weighted
-
-
-def noisy_counts(crowd: ShapeCrowd, plan: SharesPlan, counts: Mapping[int, Sequence[int]]) -> list[int]:
+def noisy_counts(crowd: Crowd, plan: SharesPlan, counts: Mapping[int, Sequence[int]]) -> list[int]:
     """The weights of the people in each bin with exact noise. Draws entropy."""
-    weighted = weighted_counts(crowd, plan.weighing, plan.bins, counts)
+    weighted = crowd.weighed(plan.weighing.weights, counts, plan.bins)
     noise = draw(plan.noise, queries=len(weighted))
     return [value + error for value, error in zip(weighted, noise, strict=True)]
 
@@ -253,7 +239,7 @@ def _whole(like: Share) -> Share:
     )
 
 
-def priced(crowd: ShapeCrowd, weighing: Weighing, price: Callable[[int], int]) -> tuple[tuple[int, ...], int]:
+def priced(crowd: Crowd, weighing: Weighing, price: Callable[[int], int]) -> tuple[tuple[int, ...], int]:
     """The cost of weights for each person of each group, and the most that any may pay [study's currency].
 
     Raises:
@@ -264,7 +250,7 @@ def priced(crowd: ShapeCrowd, weighing: Weighing, price: Callable[[int], int]) -
     return costs, max(costs, default=0) if public else price(weighing.cap)
 
 
-def refuse_without_people(study: StudyDefinition, crowd: ShapeCrowd) -> None:
+def refuse_without_people(study: StudyDefinition, crowd: Crowd) -> None:
     """Refuse where no person is there, or none of those who are can pay: as for means.
 
     Raises:
@@ -281,8 +267,7 @@ def refuse_without_people(study: StudyDefinition, crowd: ShapeCrowd) -> None:
 def weigh(
     study: StudyDefinition,
     question: ShapeQuestion,
-    groups: Sequence[Group],
-    people: int,
+    crowd: Crowd,
     part: Part = int,
     beside: Beside | None = None,
 ) -> Weighing:
@@ -290,15 +275,14 @@ def weigh(
 
     Args:
         study, question: What is asked of which study.
-        groups: Who is there, and what they offer for these counts.
-        people: All with a live contribution.
+        crowd: Who is there, and what they offer for these counts.
         part: What of an offer that is [the study's currency]; all of it if not given.
         beside: The people who answered searches, the last group.
 
     Raises:
         NotApplicable: no person central or public is there.
     """
-    tilt = question.assumed_tilt(study)
+    tilt, groups = question.assumed_tilt(study), crowd.groups
     if study.relation is Relation.ADD_REMOVE_ONE:
         cap, floor = part(question.offer(study.amount(study.epsilon_max))), part(question.least_offer(study))
         return weigh_secret(groups, cap=cap, floor=floor, currency=study.noise, tilt=tilt)
@@ -317,4 +301,4 @@ def weigh(
     }
     if beside is not None:
         noises[len(groups) - 1] = beside.report(study.noise, question.aim)
-    return weigh_public(groups, people, target, tilt, noises, study.noise)
+    return weigh_public(groups, crowd.people, target, tilt, noises, study.noise)

@@ -15,11 +15,11 @@ from app.estimators.every_level import at_every_level
 from app.estimators.found_range import FoundRange
 from app.estimators.interface import Plan
 from app.estimators.shares import Noisy
-from app.services.shapes.crowd import ShapeCrowd
 from app.services.shapes.questions import ShapeEstimator, ShapeQuestion
 from app.services.shapes.trees import Grown, Tree
 from app.services.statistics import says_nothing
 from app.services.statistics.any_made import AnyMade
+from app.services.statistics.crowds import Crowd
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ class PricedPlan(AnyMade, ShapeEstimator, ABC):
         most: The largest charge to a person; in add_remove_one studies the largest that is possible.
     """
 
-    crowd: ShapeCrowd
+    crowd: Crowd
     costs: tuple[int, ...]
     most: int
 
@@ -88,21 +88,9 @@ class PricedPlan(AnyMade, ShapeEstimator, ABC):
         """What answers for all people, if labels are asked for besides."""
         return self
 
-    def charges(self) -> tuple[Charge, ...]:
-        """What it costs each cohort, in the order of ids.
-
-        Raises:
-            InternalFault: a cohort is in two groups, for example of two labels.
-        """
-        charges = [
-            Charge(cohort_id=cohort.id, epsilon=cost)
-            for cost, members in zip(self.costs, self.crowd.members, strict=True)
-            if cost
-            for cohort in members
-        ]
-        if len({charge.cohort_id for charge in charges}) != len(charges):
-            raise InternalFault("A cohort is charged twice.")
-        return tuple(sorted(charges, key=lambda charge: charge.cohort_id))
+    def charges(self) -> Sequence[Charge]:
+        """What it costs each cohort, see `Crowd.charges`."""
+        return self.crowd.charges(self.costs)
 
     @property
     def used(self) -> Sequence[Used]:
@@ -231,7 +219,7 @@ class OneShape(PricedPlan, Generic[Drawn]):
         drawn = self.noisy(counts, grown)
         return at_every_level(lambda: self.read(drawn))
 
-    def of_labels(self, labels: "Sequence[tuple[ShapeCrowd, Any]]", question: ShapeQuestion) -> Self:
+    def of_labels(self, labels: "Sequence[tuple[Crowd, Any]]", question: ShapeQuestion) -> Self:
         """What reads the answer for all people off what is drawn for labels, and charges no one.
 
         Args:

@@ -15,14 +15,14 @@ from app.core.question import CELLS, MOST_CELLS
 from app.core.study import Relation, StudyDefinition, Trust
 from app.estimators.quantile_tree import Beside, TreePlan
 from app.estimators.tree_levels import Aim
-from app.services.shapes.crowd import ShapeCrowd
 from app.services.shapes.parameters import AIM, read_aim, read_rank, read_whole
-from app.services.shapes.parts import Part, groups_of
+from app.services.shapes.parts import Part, part_of
 from app.services.shapes.plans import priced, weigh
 from app.services.shapes.priced_plan import OneShape
 from app.services.shapes.questions import MEDIAN, QUANTILE, ShapeQuestion
 from app.services.shapes.trees import Grown, Tree
 from app.services.statistics import says_nothing
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import Ask
 
 
@@ -51,7 +51,7 @@ class QuantilePlan(OneShape[Grown]):
 
     @classmethod
     def of_crowd(
-        cls, study: StudyDefinition, question: ShapeQuestion, crowd: ShapeCrowd, part: Part = int
+        cls, study: StudyDefinition, question: ShapeQuestion, crowd: Crowd, part: Part = int
     ) -> "QuantilePlan":
         """See `ShapeEstimator`; with the people who answered searches, if there are any."""
         rank = question.quantile or Fraction(1, 2)
@@ -134,7 +134,7 @@ def tree_asked(parameters: Mapping[str, str]) -> dict[str, Any]:
 def tree_of(
     study: StudyDefinition,
     question: ShapeQuestion,
-    crowd: ShapeCrowd,
+    crowd: Crowd,
     quantiles: Sequence[Fraction],
     part: Part,
     beside: Beside | None = None,
@@ -150,7 +150,7 @@ def tree_of(
     Raises:
         NotApplicable: no person central or public is there.
     """
-    weighing = weigh(study, question, groups_of(crowd, part), crowd.people, part, beside)
+    weighing = weigh(study, question, part_of(crowd, part), part, beside)
     pays = any(
         weight and group.trust is Trust.CENTRAL
         for weight, group in zip(weighing.weights, crowd.groups, strict=True)
@@ -165,7 +165,7 @@ def tree_of(
     )
 
 
-def tree_priced(crowd: ShapeCrowd, plan: TreePlan) -> tuple[tuple[int, ...], int]:
+def tree_priced(crowd: Crowd, plan: TreePlan) -> tuple[tuple[int, ...], int]:
     """What a tree costs each person of each group, and the most that a person may pay.
 
     Raises:
@@ -175,7 +175,7 @@ def tree_priced(crowd: ShapeCrowd, plan: TreePlan) -> tuple[tuple[int, ...], int
     return priced(crowd, plan.weighing, lambda weight: tree_cost(weight, plan.noise, relation))
 
 
-def tree_measured(crowd: ShapeCrowd, plan: TreePlan) -> Measurement:
+def tree_measured(crowd: Crowd, plan: TreePlan) -> Measurement:
     """What a tree measures, and whom."""
     weights = plan.weighing.weights
     return Measurement.of_weights(Workload.TREE, plan.noise, weights, crowd.groups, crowd.members)

@@ -151,7 +151,7 @@ class ShapeEstimator:
 
         Args:
             study, question: What is asked.
-            crowd: Whom, a `ShapeCrowd`.
+            crowd: Whom, a `Crowd`.
             part: What of an offer it may take; all of it if not given.
 
         Raises:
@@ -181,7 +181,6 @@ class ShapeQuestion(AnyQuestion):
         numbers: How many an answer has, for each label. No part of the question.
         special: What releases say of what is special to it, as JSON.
         spread: Whether the answer must have a variance; asked for where it takes sums of its own.
-        public: Whether it asks for the number of people where that is public: then it charges no one.
         expected: Of a found range the one that was found last, or None. No part of the question.
     """
 
@@ -198,13 +197,17 @@ class ShapeQuestion(AnyQuestion):
     numbers: int = 1
     special: Mapping[str, object] = field(default_factory=dict)
     spread: bool = False
-    public: bool = False
     expected: ExpectedRange | None = None
 
     @property
     def size(self) -> float | None:
         """add_remove_one: the number of people to predict for; None where nothing is known of it."""
         return self.expected_size if self.level is None else self.level.size or self.expected_size
+
+    @property
+    def hears(self) -> bool:
+        """Reports of choices are counted; others are noisy numbers, and these answers read values."""
+        return bool(self.choices)
 
     @property
     def weighs_alike(self) -> bool:

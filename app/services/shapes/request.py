@@ -24,7 +24,7 @@ from app.services.shapes.steps import ShapeStep, plan_step
 from app.services.statistics import measured
 from app.services.statistics.any_request import AnyRequest, AnySituation
 from app.services.statistics.asked_accuracy import Readable
-from app.services.statistics.questions import Ask, among
+from app.services.statistics.questions import Ask
 from app.services.statistics.reading import Reading
 from app.services.work import run
 from app.sessions.documents import from_document
@@ -84,11 +84,6 @@ class ShapeRequest(AnyRequest):
         return found if made.drawn_of_nothing().items() <= json.loads(found.body).items() else None
 
     @property
-    def is_public(self) -> bool:
-        """Whether it asks for the number of people where that is public."""
-        return self.question.public
-
-    @property
     def place(self) -> int | None:
         """Which coordinate of people's values it is about; None for the one value."""
         measure = self.question.measure
@@ -112,7 +107,7 @@ class ShapeRequest(AnyRequest):
 
     def among(self, rows: Sequence[Cohort]) -> Sequence[Cohort]:
         """The cohorts of whom the question asks."""
-        return among(self.study.definition, self.question.where, rows)
+        return self.question.among(self.study.definition, rows)
 
     async def searched(self, connection: Connection) -> Searched | None:
         """What finished searches say, where a quantile of all people is asked for: answers have no labels."""

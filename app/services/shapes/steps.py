@@ -20,11 +20,11 @@ own each time, and so have covariances.
 """
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import cast
 
-from app.core.cohort import Cohort, Cohorts, Groups
+from app.core.cohort import Cohort, Cohorts
 from app.core.epsilon import MICRO
 from app.core.piece import LastStep, Piece, Taken
 from app.core.study import Relation, StudyDefinition, Trust
@@ -35,12 +35,12 @@ from app.estimators.interface import Linear, NotApplicable
 from app.estimators.piece_shares import combined_shares
 from app.estimators.shares import Noisy
 from app.services.shapes import coordinates, plans
-from app.services.shapes.crowd import ShapeCrowd
 from app.services.shapes.kinds import noise_of_pieces
 from app.services.shapes.labels import Label
 from app.services.shapes.plans import ShapePlan
 from app.services.shapes.priced_plan import Answered, PiecesPlan, Scans
 from app.services.shapes.questions import COORDINATES, ShapeQuestion
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.label_pieces import gone_of, labels_of, members_of, places_of
 from app.services.statistics.piece_ledger import PieceLedger, PieceStep, check_gain, next_number
 from app.services.statistics.piece_noise import PieceNoise
@@ -73,7 +73,7 @@ class ShapeStep(PieceStep):
         off_labels: Whether all people are read off what is read of labels, and not off the pieces.
     """
 
-    crowd: ShapeCrowd
+    crowd: Crowd
     whole: PiecesPlan
     labels: tuple["LabelPieces", ...]
     off_labels: bool
@@ -217,7 +217,7 @@ class _People:
         linear: By coordinate, what weights rest on.
     """
 
-    crowd: ShapeCrowd
+    crowd: Crowd
     weights: Sequence[int]
     linear: Linear | None
 
@@ -257,11 +257,10 @@ class _Planner:
             NotApplicable: no person can take part.
         """
         asked = self.whole if tilt is None else replace(self.whole, tilt=tilt)
-        crowd = ShapeCrowd.of(
-            cohorts, self.whole, taking_part=self.ledger.taking_part if taking_part is None else taking_part
-        )
+        taking_part = self.ledger.taking_part if taking_part is None else taking_part
+        crowd = Crowd.of(self.study, cohorts, self.whole, taking_part)
         if self.question.estimator != COORDINATES:
-            weights = plans.weigh(self.study, asked, crowd.groups, crowd.people).weights
+            weights = plans.weigh(self.study, asked, crowd).weights
             return _People(crowd=crowd, weights=weights, linear=None)
         weighed = coordinates.weigh(self.study, asked, crowd, self.noise, first=self.question.share)
         return None if weighed is None else _People(crowd=crowd, weights=weighed[0], linear=weighed[1])
@@ -271,7 +270,7 @@ class _Planner:
     ) -> tuple[Piece, ...]:
         """The new pieces of those who join, the first of this number, beside those that are kept."""
 
-        def weigh(joining: Set[int]) -> list[tuple[int, int]]:
+        def weigh(joining: Set[int]) -> Iterator[tuple[int, int]]:
             weighed = people
             if kept and not (people.linear and people.linear.attached):
                 # Newcomers weigh what they would if they were asked alone.
@@ -279,11 +278,7 @@ class _Planner:
                 alone = sum(cohort.count for cohort in newcomers)
                 tilt = math.floor((self.question.tilt or 0) * math.sqrt(people.crowd.people / max(1, alone)))
                 weighed = self.people(newcomers, joining, min(MICRO, tilt)) or people
-            return [
-                (cohort.id, weight)
-                for weight, members in zip(weighed.weights, weighed.crowd.members, strict=True)
-                for cohort in members
-            ]
+            return weighed.crowd.by_cohort(weighed.weights)
 
         return self.ledger.join(number, weigh, self._sums, among=cohorts.column("id"))
 
@@ -292,7 +287,7 @@ class _Planner:
     ) -> LabelPieces:
         """One label: its people, the pieces that it has and is to have, and what reads them."""
         unable = self.ledger.unable.keys() & cohorts.column("id")
-        crowd = ShapeCrowd.of(cohorts, self.whole, taking_part=self.ledger.taking_part)
+        crowd = Crowd.of(self.study, cohorts, self.whole, self.ledger.taking_part)
         crowd = replace(crowd, dry=sum(self.ledger.unable[cohort] for cohort in unable))
         found = LabelPieces(where=where, crowd=crowd, plan=None, pieces=())
         try:
@@ -315,7 +310,7 @@ class _Planner:
             NotApplicable: there is nothing to read.
         """
         study, question, crowd = self.study, self.question, people.crowd
-        sums = sums_of(cohorts, pieces, Groups.of(crowd.groups), people.weights, self.noise)
+        sums = sums_of(cohorts, pieces, crowd.groups, people.weights, self.noise)
         drawn = self.drawn(pieces, places)
         if people.linear is not None:
             return coordinates.reading(study, self.whole, crowd, replace(sums, steps=drawn), people.linear)

@@ -1,12 +1,13 @@
 """Trees of noisy counts of some people: what each level asks of the database, and its noise."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.estimators.quantile_tree import TreePlan
 from app.estimators.tree_levels import Drawn
 from app.mechanisms.draw import draw
-from app.services.shapes.crowd import ShapeCrowd
+from app.services.statistics.crowds import Crowd
 from app.services.work import checkpoint
 
 Grown = Sequence[Drawn]
@@ -26,18 +27,15 @@ class Tree:
         plan: Its cells and noise.
     """
 
-    crowd: ShapeCrowd
+    crowd: Crowd
     plan: TreePlan
 
     @property
     def sizes(self) -> dict[int, int]:
         """The people of each cohort that has a weight in it, by the cohort's id."""
-        return {
-            cohort.id: cohort.count
-            for weight, members in zip(self.plan.weighing.weights, self.crowd.members, strict=True)
-            if weight
-            for cohort in members
-        }
+        weights = self.crowd.by_cohort(self.plan.weighing.weights)
+        counts = self.crowd.cohorts.column("count")
+        return {cohort: count for (cohort, weight), count in zip(weights, counts, strict=True) if weight}
 
     def level(self, place: int, starts: tuple[int, ...], counts: Mapping[int, Sequence[int]]) -> Drawn:
         """The counts of a level with exact noise. Draws entropy.
@@ -47,12 +45,8 @@ class Tree:
             starts: Where its cells begin.
             counts: For each cohort in it its people by cell; those of no person may be left out.
         """
-        weighted = [0] * (len(starts) + 1)
-        for weight, members in zip(self.plan.weighing.weights, self.crowd.members, strict=True):
-            if weight:
-                for cohort in members:
-                    for cell, count in enumerate(counts.get(cohort.id, ())):
-                        weighted[cell] += weight * count
+        counted, cells = defaultdict(tuple, counts), len(starts) + 1
+        weighted = self.crowd.weighed(self.plan.weighing.weights, counted, cells)
         noise = draw(self.plan.noise_of(place, len(weighted)), queries=self.plan.sums(len(weighted)))
         return self.plan.drawn(starts, weighted, noise)
 

@@ -6,8 +6,7 @@ from typing import ClassVar
 
 from app.accounting.measurement import recorded
 from app.core.cohort import Cohort
-from app.core.release import AllUsed
-from app.core.study import Relation, StudyDefinition, Trust
+from app.core.study import Relation, StudyDefinition
 from app.estimators.every_level import at_every_level
 from app.estimators.interface import Estimator, Plan, Question
 from app.services.statistics import combining, combining_secret, planning
@@ -42,7 +41,12 @@ class Alone(AnyMade):
     @property
     def left_out(self) -> int:
         """The people who cannot pay."""
-        return self.crowd.left_out
+        return self.crowd.unable
+
+    @property
+    def silent(self) -> int:
+        """The people who did not report the measure."""
+        return self.crowd.silent
 
     def said(self, study: StudyDefinition, resolved: Resolved, cohorts: Sequence[Cohort]) -> Said:
         """Price, draw, read. Fails closed: whatever goes wrong, there is no answer. Draws entropy."""
@@ -56,31 +60,11 @@ class Alone(AnyMade):
         most = planning.epsilon_max(study, self.estimator, self.question, charges.column("epsilon"))
         noise = planning.noise_json(plan, [] if apart is None else [apart])
         return replace(
-            said_of(study, resolved, self, at_every_level(lambda: plan.conclude(values)), people),
+            said_of(study, resolved, self, at_every_level(lambda: plan.conclude(values))),
             most=most,
             most_in_all=most,
             noise=recorded(noise, [planning.measured(plan, people)]),
             charges=charges,
-            used=_used(people),
+            used=people.used(),
             apart=apart,
         )
-
-
-def _used(people: Crowd) -> AllUsed:
-    """Every cohort whose sums may be in the answer, in the order of ids."""
-    # What a central group offers; local and public people need not have anything left.
-    offers = [
-        (epsilon if trust is Trust.CENTRAL else 0) if participates else None
-        for trust, epsilon, participates in zip(
-            *map(people.groups.column, ("trust", "epsilon", "participates")), strict=True
-        )
-    ]
-    here = zip(*map(people.cohorts.column, ("id", "count")), people.places, strict=True)
-    return AllUsed.of_rows(
-        ("cohort_id", "count", "offer"),
-        [
-            (cohort, count, offer)
-            for cohort, count, place in sorted(here)
-            if (offer := offers[place]) is not None
-        ],
-    )

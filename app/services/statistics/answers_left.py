@@ -88,7 +88,7 @@ def answers_left(
         people = Crowd.of(study, cohorts, resolved)
         _, plan, _ = planning.choose(study, people, resolved, question, among=[estimator])
         width = planning.interval_width(study, plan)
-        gain.check(people=people.people, left_out=people.left_out, width=width, best=best, needed=False)
+        gain.check(people=people.people, left_out=people.unable, width=width, best=best, needed=False)
         costs = group_costs(plan.queries, plan.noise, study.relation, people.groups, study.noise)
         return width, priced_members(people.groups, people.members, costs)
 

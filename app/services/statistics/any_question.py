@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from app.core.cohort import Cohort
 from app.core.epsilon import MICRO, share_of
 from app.core.release import Asked
 from app.core.study import StudyDefinition
@@ -31,6 +32,7 @@ class AnyQuestion:
             one of each. Empty for none.
         measure: Of which measure, in a study of several; empty in others.
         needs: Cells of `by` without an answer for which there is nothing to read. No part of the question.
+        public: Whether it asks for the number of people where that is public: then it charges no one.
     """
 
     estimator: str
@@ -45,6 +47,7 @@ class AnyQuestion:
     by: str = ""
     measure: str = ""
     needs: tuple[str, ...] = ()
+    public: bool = False
 
     @property
     def known(self) -> float | None:
@@ -115,6 +118,22 @@ class AnyQuestion:
     def weighs_alike(self) -> bool:
         """Whether all people count the same, whatever they offer."""
         return False
+
+    @property
+    def hears(self) -> bool:
+        """Whether reports of local people have a part in its answer."""
+        return True
+
+    def among(self, study: StudyDefinition, cohorts: Sequence[Cohort]) -> Sequence[Cohort]:
+        """The cohorts of whom it asks. To all others it is as if they were not there: they pay nothing.
+
+        Which segment a person is in is public in a replace_one study. In an add_remove_one study all that an
+        answer to the question says of people is in noise that was drawn for a study of these people alone.
+        """
+        if not self.where:
+            return cohorts
+        segments = study.attributes.where(self.where)
+        return [cohort for cohort in cohorts if cohort.segment in segments]
 
     @property
     def chooses(self) -> bool:

@@ -106,7 +106,7 @@ class AnyRequest(ABC):
     @property
     def is_public(self) -> bool:
         """Whether it asks for what is public: then it charges no one."""
-        return False
+        return self.question.public
 
     @property
     def sharpens(self) -> bool:

@@ -73,7 +73,7 @@ class Combination:
     def said(self, study: StudyDefinition, resolved: Resolved, releases: Sequence[UUID]) -> Said:
         """The combination of releases as an answer of its own: free, and without any noise."""
         return replace(
-            said_of(study, resolved, self, self.conclusion, self, why=NOT_COMBINED),
+            said_of(study, resolved, self, self.conclusion, why=NOT_COMBINED),
             most_in_all=self.epsilon_max_total,
             used=self.used,
             combines=releases,

@@ -1,16 +1,33 @@
-"""The people of a study as estimators see them: groups of equal offers."""
+"""The people of a study as every statistic sees them: groups of equal offers."""
 
-from collections.abc import Container, Sequence
-from dataclasses import dataclass
-from itertools import repeat
+from collections.abc import Container, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise, repeat
 from operator import ge, sub
+from typing import TypeVar
 
-from app.core.cohort import Cohort, Cohorts, Groups, Reports
+from app.core.cohort import Cohort, Cohorts, Group, Groups, Reports
+from app.core.errors import BudgetExhausted, InternalFault
+from app.core.release import AllUsed, Charges
 from app.core.study import Relation, StudyDefinition, Trust
-from app.services.statistics.questions import Resolved
+from app.services.statistics.any_question import AnyQuestion
+from app.services.statistics.drafts import NOT_REPORTED
+from app.services.statistics.label_pieces import members_of
+from app.services.work import checkpoint
+from app.sessions.searched import Searched
+
+T = TypeVar("T")
+Q = TypeVar("Q", bound=AnyQuestion)
+
+LOCAL = "local_reports_not_used"
+"""Why local people have no part in some answers: these read values, and a report is a noisy number."""
+
+SMALL = "label_too_small"
+"""Why people of a label have no part in some: the middle of the range is nearer than any answer of theirs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Crowd:
     """The cohorts of a study as groups of equal offers.
 
@@ -19,37 +36,49 @@ class Crowd:
         cohorts: Whom they are made of.
         places: For each cohort the place of its group.
         labels: For each group the number of its label, of a question by labels that are secret; else empty.
+        dry: Central people who cannot pay, where groups do not say it: see `app.services.shapes.steps`.
+        small: Places of groups that could take part, and do not: their label is too small for an answer.
+        searched: What finished searches say; the people who answered them are the last group then, without
+            cohorts.
     """
 
     groups: Groups
     cohorts: Cohorts
     places: Sequence[int]
     labels: Sequence[int] = ()
+    dry: int | None = None
+    small: Set[int] = frozenset()
+    searched: Searched | None = None
 
     @classmethod
     def of(
         cls,
         study: StudyDefinition,
         cohorts: Sequence[Cohort],
-        resolved: Resolved,
+        question: AnyQuestion,
         taking_part: Container[int] | None = None,
     ) -> "Crowd":
         """Group cohorts by what they offer. A cohort takes part with its whole offer or not at all.
 
+        Where the number of people is asked for, and public, all of them are in it, and offer nothing.
+
         Args:
             study: The study.
             cohorts: Its cohorts.
-            resolved: What is asked of them.
+            question: What is asked of them.
             taking_part: Ids of the central cohorts that take part; None for those that can pay their offer.
         """
         here = Cohorts.of(cohorts)
+        if question.public:
+            everyone = Group(trust=Trust.PUBLIC, epsilon=0, count=sum(here.column("count")))
+            return cls(groups=Groups.of([everyone]), cohorts=here, places=[0] * len(here))
         # Groups come in the order in which their first cohorts do.
         merged: dict[tuple[Trust, int, bool, int, int], int] = {}
         key: tuple[Trust, int, bool, int, int]
-        secret = bool(resolved.by) and study.relation is Relation.ADD_REMOVE_ONE
-        labels = _labels(study, resolved.by, here) if secret else repeat(0, len(here))
+        secret = bool(question.by) and study.relation is Relation.ADD_REMOVE_ONE
+        labels = _labels(study, question.by, here) if secret else repeat(0, len(here))
         trusts, epsilons, carrieds = map(here.column, ("trust", "epsilon", "carried"))
-        offers = {epsilon: resolved.offer(epsilon) for epsilon in set(epsilons)}
+        offers = {epsilon: question.offer(epsilon) for epsilon in set(epsilons)}
         if taking_part is None:
             # The most that they may have spent; below 0 for those who offer nothing.
             most = {epsilon: epsilon - offer if offer > 0 else -1 for epsilon, offer in offers.items()}
@@ -64,28 +93,55 @@ class Crowd:
             trust, epsilon, carried, able, label, told = kind
             if trust is Trust.CENTRAL:
                 key = trust, offers[epsilon], able, label, 0
-            elif trust is Trust.LOCAL:
+            elif trust is Trust.LOCAL and question.hears:
                 # The report itself was randomized with what was left of the epsilon. Devices that report more
                 # measures are heard more often, also where each report has the same epsilon.
                 key = trust, epsilon - carried, True, label, told
             else:
-                key = trust, 0, True, label, 0
+                key = trust, 0, trust is Trust.PUBLIC, label, 0
             place_of[kind] = merged.setdefault(key, len(merged))
-        places = [place_of[kind] for kind in kinds]
         return _grouped(
             study,
             here,
-            places,
+            [place_of[kind] for kind in kinds],
             [trust for trust, *_ in merged],
             [offer for _, offer, *_ in merged],
             [able for _, _, able, *_ in merged],
             labels=[label for *_, label, _ in merged] if secret else (),
+            hears=question.hears,
         )
+
+    def beside(self, searched: Searched | None) -> "Crowd":
+        """The crowd with the people who answered searches; those who have a report, too, count once."""
+        if searched is None:
+            return self
+        groups = [
+            replace(group, count=max(0, group.count - searched.reporting))
+            if group.trust is Trust.LOCAL
+            else group
+            for group in self.groups
+        ]
+        answered = Group(trust=Trust.LOCAL, epsilon=0, count=searched.people)
+        return replace(self, groups=Groups.of([*groups, answered]), searched=searched)
+
+    @classmethod
+    def joined(cls, crowds: Sequence["Crowd"], small: Set[int] = frozenset()) -> "Crowd":
+        """Crowds of disjoint people as one, their groups in order; those of `small` crowds take no part."""
+        groups, cohorts, places, idle = list[Group](), list[Cohort](), list[int](), set[int]()
+        for number, crowd in enumerate(crowds):
+            places += [len(groups) + place for place in crowd.places]
+            cohorts += crowd.cohorts
+            for group in crowd.groups:
+                if number in small and group.participates:
+                    idle.add(len(groups))
+                    group = replace(group, participates=False)
+                groups.append(group)
+        return cls(groups=Groups.of(groups), cohorts=Cohorts.of(cohorts), places=places, small=idle)
 
     def some(self, study: StudyDefinition, cohorts: Sequence[int]) -> "Crowd":
         """The crowd of some of its cohorts, by their places; they offer what they offer in it.
 
-        Of a replace_one study: the groups of a question by secret labels are not divided.
+        Of a question for a mean in a replace_one study: the groups of one by secret labels are not divided.
         """
         # Groups come in the order in which their first cohorts do, as in `of`.
         here = [self.places[cohort] for cohort in cohorts]
@@ -95,13 +151,25 @@ class Crowd:
         kinds = map(groups.column, ("trust", "epsilon", "participates"))
         return _grouped(study, self.cohorts.some(cohorts), places, *kinds)
 
-    @property
+    @cached_property
     def members(self) -> tuple[tuple[Cohort, ...], ...]:
         """For each group its cohorts."""
-        found: list[list[Cohort]] = [[] for _ in self.groups]
-        for place, cohort in zip(self.places, self.cohorts, strict=True):
-            found[place].append(cohort)
-        return tuple(map(tuple, found))
+        return tuple(map(tuple, self._by_group(self.cohorts)))
+
+    @cached_property
+    def ids(self) -> list[list[int]]:
+        """For each group the ids of its cohorts."""
+        return self._by_group(self.cohorts.column("id"))
+
+    def _by_group(self, values: Sequence[T]) -> list[list[T]]:
+        found: list[list[T]] = [[] for _ in self.groups]
+        for place, value in zip(self.places, values, strict=True):
+            found[place].append(value)
+        return found
+
+    def by_cohort(self, values: Sequence[T]) -> Iterator[tuple[int, T]]:
+        """What groups have, one value each, by the id of every cohort."""
+        return zip(self.cohorts.column("id"), map(values.__getitem__, self.places), strict=True)
 
     @property
     def people(self) -> int:
@@ -109,19 +177,128 @@ class Crowd:
         return self.groups.people
 
     @property
-    def left_out(self) -> int:
-        """The people who cannot pay what is asked."""
-        people = self.groups.rows("count", "participates", "trust")
-        return sum(count for count, able, trust in people if not able and trust is not Trust.LOCAL)
+    def unable(self) -> int:
+        """Central people who cannot pay what is asked."""
+        return self._idle(Trust.CENTRAL) if self.dry is None else self.dry
+
+    @property
+    def of_small(self) -> int:
+        """People of labels that are too small for an answer."""
+        return sum(self.groups[place].count for place in self.small)
+
+    @property
+    def local(self) -> int:
+        """Local people whose reports have no part in it."""
+        return self._idle(Trust.LOCAL)
+
+    def _idle(self, trust: Trust) -> int:
+        groups = enumerate(self.groups.rows("trust", "participates", "count"))
+        return sum(
+            count
+            for place, (tag, participates, count) in groups
+            if tag is trust and not participates and place not in self.small
+        )
 
     @property
     def silent(self) -> int:
         """The people who did not report the measure."""
         return sum(self.groups.column("silent"))
 
+    @property
+    def why_left_out(self) -> Mapping[str, int]:
+        """All who have no part in it, by the reason."""
+        return {
+            BudgetExhausted.code: self.unable,
+            SMALL: self.of_small,
+            LOCAL: self.local,
+            NOT_REPORTED: self.silent,
+        }
+
+    @property
+    def left_out(self) -> int:
+        """All who have no part in it."""
+        return sum(self.why_left_out.values())
+
     def sums(self, name: str) -> list[int]:
         """For each group the sum of a field over its cohorts."""
         return _added_up(self.places, self.cohorts.column(name), len(self.groups))
+
+    @property
+    def reporting(self) -> tuple[int, ...]:
+        """The groups of local people whose reports have a part in it."""
+        return tuple(
+            place
+            for place, group in enumerate(self.groups)
+            if group.trust is Trust.LOCAL and group.participates and group.count
+        )
+
+    def by_choice(self, counts: Mapping[int, Sequence[int]]) -> list[list[int]]:
+        """For each of these groups how many of its reports have each choice in them, off those by cohort."""
+        return [self.summed(counts, place) for place in self.reporting]
+
+    def summed(self, counts: Mapping[int, Sequence[int]], place: int) -> list[int]:
+        """What the cohorts of a group add up to. Raw: must not leave the services."""
+        return [sum(column) for column in zip(*map(counts.__getitem__, self.ids[place]), strict=True)]
+
+    def public_sums(self, counts: Mapping[int, Sequence[int]], length: int) -> list[int]:
+        """What cohorts of public people add up to, of sums of that length."""
+        public = [tag is Trust.PUBLIC for tag in self.groups.column("trust")]
+        return self.weighed(public, counts, length)
+
+    def weighed(self, weights: Sequence[int], counts: Mapping[int, Sequence[int]], length: int) -> list[int]:
+        """Sums of that length of all people, each with the weight of the group. Raw: as `summed`."""
+        found = [0] * length
+        for cohort, weight in self.by_cohort(weights):
+            if weight:
+                for place, count in enumerate(counts[cohort]):
+                    found[place] += weight * count
+        return found
+
+    def reported(self) -> frozenset[int]:
+        """The cohorts of reports that have a part in it, also of those that are all of other measures."""
+        able = [tag is Trust.LOCAL and part for tag, part in self.groups.rows("trust", "participates")]
+        return frozenset(cohort for cohort, has_part in self.by_cohort(able) if has_part)
+
+    def used(self) -> AllUsed:
+        """Every cohort whose sums may be in the answer, in the order of ids."""
+        # What a central group offers; local and public people need not have anything left.
+        offers = [
+            (epsilon if trust is Trust.CENTRAL else 0) if participates else None
+            for trust, epsilon, participates in self.groups.rows("trust", "epsilon", "participates")
+        ]
+        here = zip(*map(self.cohorts.column, ("id", "count")), self.places, strict=True)
+        return AllUsed.of_rows(
+            ("cohort_id", "count", "offer"),
+            [
+                (cohort, count, offer)
+                for cohort, count, place in sorted(here)
+                if (offer := offers[place]) is not None
+            ],
+        )
+
+    def charges(self, costs: Sequence[int]) -> Charges:
+        """What an answer costs each cohort, of what it costs a person of each group, in the order of ids.
+
+        Raises:
+            InternalFault: a cohort is in two groups, for example of two labels.
+        """
+        due = sorted((cohort, cost) for cohort, cost in self.by_cohort(costs) if cost)
+        if any(one == other for (one, _), (other, _) in pairwise(due)):
+            raise InternalFault("A cohort is charged twice.")
+        return Charges.of_rows(("cohort_id", "epsilon"), due)
+
+
+def by_label(study: StudyDefinition, question: Q, cohorts: Sequence[Cohort]) -> list[tuple[Q, Crowd]]:
+    """A question by an attribute as a question for each declared label, and the people who have it."""
+    here = Cohorts.of(question.among(study, cohorts))
+    found = []
+    cells = study.attributes.cells(question.by).values()
+    members = members_of(study, question.by, here).values()
+    for cell, places in zip(cells, members, strict=True):
+        checkpoint()
+        own = replace(question, by="", where={**question.where, **cell})
+        found.append((own, Crowd.of(study, here.some(places), own)))
+    return found
 
 
 def _grouped(
@@ -133,15 +310,18 @@ def _grouped(
     ables: Sequence[bool],
     *,
     labels: Sequence[int] = (),
+    hears: bool = True,
 ) -> Crowd:
     """Groups by trust, offer, whether they take part and label, each cohort being in that of its place."""
     counts, silent = (_added_up(places, cohorts.column(name), len(trusts)) for name in ("count", "silent"))
+    if not hears:
+        silent = [0] * len(trusts)
     columns: dict[str, Sequence[object]] = {
         "trust": trusts,
         "epsilon": offers,
         "count": list(map(sub, counts, silent)),
         "participates": ables,
-        "reports": _reports(study, trusts, places, cohorts),
+        "reports": _reports(study, trusts, places, cohorts, numbers=hears and not study.choices),
         "silent": silent,
     }
     return Crowd(groups=Groups(columns, len(trusts)), cohorts=cohorts, places=places, labels=labels)
@@ -161,11 +341,11 @@ def _added_up(places: Sequence[int], values: Sequence[int], size: int) -> list[i
 
 
 def _reports(
-    study: StudyDefinition, trusts: Sequence[Trust], places: Sequence[int], cohorts: Cohorts
+    study: StudyDefinition, trusts: Sequence[Trust], places: Sequence[int], cohorts: Cohorts, *, numbers: bool
 ) -> list[Reports | None]:
-    """What each group has sent; None where it is not local."""
+    """What each group has sent; None where it is not local, or sends no numbers that are heard."""
     found: list[Reports | None] = [None] * len(trusts)
-    if Trust.LOCAL not in trusts:
+    if Trust.LOCAL not in trusts or not numbers:
         return found
     totals = _added_up(places, cohorts.column("total"), len(trusts))
     squares = _added_up(places, cohorts.column("total_squares"), len(trusts))

@@ -11,8 +11,8 @@ from app.services.statistics.drafts import NOT_REPORTED, Said
 from app.services.statistics.questions import Resolved
 
 
-class Turnout(Protocol):
-    """All people with a live contribution, and those of them that cannot pay what is asked."""
+class MadeOf(Protocol):
+    """What answers, and from what."""
 
     @property
     def people(self) -> int:
@@ -25,10 +25,6 @@ class Turnout(Protocol):
     @property
     def silent(self) -> int:
         """The people who did not report the measure."""
-
-
-class MadeOf(Protocol):
-    """What answers, and from what."""
 
     @property
     def estimator(self) -> Estimator:
@@ -48,7 +44,6 @@ def said_of(
     resolved: Resolved,
     made: MadeOf,
     conclusion: Conclusion,
-    turnout: Turnout,
     why: str = BudgetExhausted.code,
 ) -> Said:
     """What an answer for a mean says; with its own parameters: `auto` may have tried others than defaults."""
@@ -74,8 +69,8 @@ def said_of(
         },
         details=conclusion.details,
         finished=finished,
-        people=turnout.people,
-        left_out={why: turnout.left_out, NOT_REPORTED: turnout.silent},
+        people=made.people,
+        left_out={why: made.left_out, NOT_REPORTED: made.silent},
         width=planning.interval_width(study, plan),
         variance=None if variance is None else variance.population_interval.upper,
         noise=planning.noise_json(plan),

@@ -94,10 +94,7 @@ def charges(plan: Plan, people: Crowd, study: StudyDefinition) -> Charges:
     """What a plan costs each cohort, priced from its queries and noise alone, in the order of ids."""
     costs = group_costs(plan.queries, plan.noise, study.relation, people.groups, study.noise)
     check_charges(costs, people.groups)
-    due = zip(people.cohorts.column("id"), people.places, strict=True)
-    return Charges.of_rows(
-        ("cohort_id", "epsilon"), [(cohort, costs[place]) for cohort, place in sorted(due) if costs[place]]
-    )
+    return people.charges(costs)
 
 
 def epsilon_max(study: StudyDefinition, estimator: Estimator, question: Question, cost: Sequence[int]) -> int:
@@ -146,7 +143,4 @@ def noise_json(plan: Plan, apart: Sequence[Piece] = ()) -> str:
 
 def measured(plan: Plan, people: Crowd) -> Measurement:
     """What a plan measures, and whom."""
-    members: list[list[int]] = [[] for _ in people.groups]
-    for cohort, place in zip(people.cohorts.column("id"), people.places, strict=True):
-        members[place].append(cohort)
-    return Measurement.of_queries(plan.queries, plan.noise, people.groups, members)
+    return Measurement.of_queries(plan.queries, plan.noise, people.groups, people.ids)

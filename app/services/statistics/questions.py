@@ -1,10 +1,9 @@
 """What an analyst asks, made canonical: equal questions have equal digests."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from app.core.cohort import Cohort
 from app.core.epsilon import share_of
 from app.core.errors import FieldError, InvalidRequest
 from app.core.release import Asked
@@ -136,10 +135,6 @@ class Resolved(AnyQuestion):
         """The question as it stands on its releases."""
         asked = {"statistic": MEAN, "estimator": self.estimator, "parameters": self.asked()}
         return asked | self.of_whom_and_what
-
-    def among(self, study: StudyDefinition, cohorts: Sequence[Cohort]) -> Sequence[Cohort]:
-        """The cohorts of whom the question asks, see `among`."""
-        return among(study, self.where, cohorts)
 
     def _special(self) -> Mapping[str, object]:
         return self.parameters
@@ -300,18 +295,6 @@ def no_number(study: StudyDefinition) -> str:
         f"is for numbers, and these values have {study.dimension} coordinates: ask for "
         f"{', '.join(STATISTICS)} or count, or start a K-means session"
     )
-
-
-def among(study: StudyDefinition, where: Mapping[str, str], cohorts: Sequence[Cohort]) -> Sequence[Cohort]:
-    """The cohorts of whom a question asks. To all others it is as if they were not there: they pay nothing.
-
-    Which segment a person is in is public in a replace_one study. In an add_remove_one study all that an
-    answer to the question says of people is in noise that was drawn for a study of these people alone.
-    """
-    if not where:
-        return cohorts
-    segments = study.attributes.where(where)
-    return [cohort for cohort in cohorts if cohort.segment in segments]
 
 
 def conditions(study: StudyDefinition, ask: Ask) -> Mapping[str, str]:

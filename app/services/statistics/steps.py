@@ -121,7 +121,7 @@ class MeanStep(PieceStep):
         """Draw and read: an answer that sharpens the one before it. Fails closed. Draws entropy."""
         conclusion, taken = take(self, cohorts)
         return replace(
-            said_of(study, resolved, self, conclusion, self),
+            said_of(study, resolved, self, conclusion),
             most=self.most,
             most_in_all=self.most_in_all,
             noise=self.noise_json(taken),
@@ -199,10 +199,10 @@ def joined(
 
     def weigh(cohorts: Set[int]) -> Iterator[tuple[int, int]]:
         if not kept or whole.linear.attached:
-            return _by_cohort(people, weights)
+            return people.by_cohort(weights)
         places = [place for place, cohort in enumerate(people.cohorts.column("id")) if cohort in cohorts]
         alone = people.some(study, places)
-        return _by_cohort(alone, _own_weights(alone, people, whole.estimator, whole.question, whole.noise))
+        return alone.by_cohort(_own_weights(alone, people, whole.estimator, whole.question, whole.noise))
 
     return ledger.join(number, weigh, among=people.cohorts.column("id"))
 
@@ -260,11 +260,6 @@ def step_of(
         parts=parts,
         **ledger.step(before, kept, finer),
     )
-
-
-def _by_cohort(people: Crowd, weights: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """What one person of each cohort weighs, by its id."""
-    return zip(people.cohorts.column("id"), map(weights.__getitem__, people.places), strict=True)
 
 
 def take(step: MeanStep, cohorts: Sequence[Cohort]) -> tuple[Conclusion, Taken]:

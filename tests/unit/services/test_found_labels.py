@@ -80,7 +80,7 @@ def moved(plan: FoundPlan, place: int, value: int | None, found: FoundRange) -> 
     added = [[0, 0] if value is None else [weight * (value == 0), weight * (value == GRID_SIZE)]]
     start = 0
     for one in plan.means.sums:
-        size, own = len(one.groups), place - start
+        size, own = len(one.crowd.groups), place - start
         totals, counts = [0] * size, [0] * size
         if value is not None and 0 <= own < size:
             totals[own] = min(max(value, found.low), found.high) - found.low
