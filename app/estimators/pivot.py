@@ -32,10 +32,10 @@ _MASS_PART = 0.001 / (1 - confidence.LEVEL)
 """Part of the risk for the event that the noisy total weight, raised by its slack, is below the true one."""
 
 _SCAN = 32
-_POINTS = [place / _SCAN for place in range(_SCAN + 1)]
+POINTS = [place / _SCAN for place in range(_SCAN + 1)]
 """Where is looked at least for what is not rejected."""
 
-_TOLERANCE = 2.0**-45
+TOLERANCE = 2.0**-45
 """How exactly an end of an interval is found [part of the range]."""
 
 
@@ -424,8 +424,8 @@ def hull(
     Returns:
         Its ends.
     """
-    place = bisect_left(_POINTS, center)
-    points = _POINTS if _POINTS[place] == center else [*_POINTS[:place], center, *_POINTS[place:]]
+    place = bisect_left(POINTS, center)
+    points = POINTS if POINTS[place] == center else [*POINTS[:place], center, *POINTS[place:]]
     near = range(bisect_left(points, within[0]), bisect_right(points, within[1]))
     first = next((index for index in near if tail(points[index]) >= risk), None)
     lower, upper = 0.0, 1.0
@@ -445,10 +445,10 @@ def _edge(tail: Callable[[float], float], risk: float, inside: float, outside: f
         # Of a log-concave law the logarithm is almost a line.
         return math.log(max(tail(p), sys.float_info.min) / risk)
 
-    found = float(scipy.optimize.brentq(above, inside, outside, xtol=_TOLERANCE, rtol=_TOLERANCE))
+    found = float(scipy.optimize.brentq(above, inside, outside, xtol=TOLERANCE, rtol=TOLERANCE))
     if outside < inside:
-        return max(found - 2 * _TOLERANCE, outside)
-    return min(found + 2 * _TOLERANCE, outside)
+        return max(found - 2 * TOLERANCE, outside)
+    return min(found + 2 * TOLERANCE, outside)
 
 
 def ratio(first: int, second: int) -> Fraction:

@@ -1,7 +1,9 @@
 """Quantiles of many laws at many levels together: what `ErrorLaw.quantile` says of each."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,9 @@ from app.estimators.quantiles import ErrorLaw
 Floats = NDArray[np.float64]
 
 _MOST_STEPS = 100
+_LAST_NODES: Floats = quantiles.STEP * np.array(quantiles.NODES, dtype=np.float64)
+_ENOUGH = 26.0
+"""Of phi e^-26 is left at the last node of a tail: beyond it there are less than 1e-11."""
 _BLOCK = 16
 """A part of each number of nodes."""
 
@@ -41,37 +46,74 @@ def _table(laws: tuple[ErrorLaw, ...], levels: tuple[float, ...]) -> Floats:
     return found
 
 
-def _inverted(laws: Sequence[ErrorLaw], levels: Sequence[float]) -> Floats:
-    """Quantiles of laws that are inverted from their characteristic functions, all at the same nodes."""
-    deviations = np.sqrt([law.variance for law in laws])
-    sigmas = np.array([law.sigma for law in laws]) / deviations
-    most = max(len(law.laplaces) for law in laws)
-    padded = [[*law.laplaces, *((0.0, 0),) * (most - len(law.laplaces))] for law in laws]
-    scales, counts = np.array(padded, dtype=np.float64).transpose(2, 1, 0)
-    scales = scales / deviations
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """Laws of a Normal part and Laplaces, scaled to standard deviation 1.
 
-    def lost(nodes: Floats) -> Floats:
+    Attributes:
+        deviations: What they had before.
+        squares: Variances of the Normal parts, shape (laws,).
+        scales, counts: Of the Laplaces, shape (kinds, laws).
+    """
+
+    deviations: Floats
+    squares: Floats
+    scales: Floats
+    counts: Floats
+
+    @classmethod
+    def of(cls, normal: Floats, scales: Floats, counts: Floats) -> Self:
+        """Laws with a variance above 0, from the variances of their Normal parts and the Laplaces."""
+        variances = normal + 2 * (counts * scales**2).sum(axis=0)
+        deviations = np.sqrt(variances)
+        return cls(deviations, normal / variances, scales / deviations, counts)
+
+    def lost(self, nodes: Floats) -> Floats:
         """The logarithms of 1 / phi, shape (laws, nodes)."""
         squares = nodes * nodes
-        gone = 0.5 * (sigmas * sigmas)[:, None] * squares
-        for scale, count in zip(scales, counts, strict=True):
+        gone = 0.5 * self.squares[:, None] * squares
+        for scale, count in zip(self.scales, self.counts, strict=True):
             gone += count[:, None] * np.log1p((scale * scale)[:, None] * squares)
         return np.asarray(gone)
 
-    ends = quantiles.STEP * np.array(quantiles.NODES, dtype=np.float64)
-    gone = np.flatnonzero((lost(ends) > quantiles.GONE).all(axis=0))
-    nodes = quantiles.NODE_POINTS[: quantiles.NODES[gone[0] if len(gone) else -1]]
-    phi = np.exp(-lost(nodes))
+    def needed(self, most: float) -> NDArray[np.intp]:
+        """For each law how many nodes it takes until phi is e^-most [place in `quantiles.NODES`]."""
+        gone = self.lost(_LAST_NODES) > most
+        return np.where(gone.any(axis=1), gone.argmax(axis=1), len(quantiles.NODES) - 1)
+
+    def tails(self, x: Floats) -> Floats:
+        """P(|X| > x) of each, for x above 0, shape (laws,)."""
+        found, needed = np.empty(len(x)), self.needed(_ENOUGH)
+        for many in np.unique(needed).tolist():
+            here = np.flatnonzero(needed == many)
+            nodes = quantiles.NODE_POINTS[: quantiles.NODES[many]]
+            part = Scaled(
+                self.deviations[here], self.squares[here], self.scales[:, here], self.counts[:, here]
+            )
+            series = (np.exp(-part.lost(nodes)) / nodes).reshape(1, len(here), -1, _BLOCK)
+            angles = x[here, None] * quantiles.STEP
+            found[here] = 1 - quantiles.RATE * (0.5 * x[here] + _Angles.of(angles, series).sines(0)[:, 0])
+        return found
+
+
+def _inverted(laws: Sequence[ErrorLaw], levels: Sequence[float]) -> Floats:
+    """Quantiles of laws that are inverted from their characteristic functions, all at the same nodes."""
+    most = max(len(law.laplaces) for law in laws)
+    padded = [[*law.laplaces, *((0.0, 0),) * (most - len(law.laplaces))] for law in laws]
+    scales, counts = np.array(padded, dtype=np.float64).transpose(2, 1, 0)
+    scaled = Scaled.of(np.array([law.sigma for law in laws]) ** 2, scales, counts)
+    nodes = quantiles.NODE_POINTS[: quantiles.NODES[scaled.needed(quantiles.GONE).max()]]
+    phi = np.exp(-scaled.lost(nodes))
     left = 1 - np.array(levels)
-    kurtosis = 4 * (counts * scales**4).sum(axis=0)
+    kurtosis = 4 * (counts * scaled.scales**4).sum(axis=0)
     x = np.stack([quantiles.near(level, kurtosis) for level in levels], axis=-1)
     series = np.stack([phi / nodes, phi, phi * nodes]).reshape(3, len(laws), -1, _BLOCK)
     moving = np.ones(x.shape, dtype=bool)
     # As `ErrorLaw.quantile` does, each law and level for itself.
     for _ in range(_MOST_STEPS):
-        of_tail, of_slope, of_bend = _summed(x * quantiles.STEP, series)
-        tail = 1 - quantiles.RATE * (0.5 * x + of_tail)
-        falls, bends = quantiles.RATE * (0.5 + of_slope), -quantiles.RATE * of_bend
+        sums = _Angles.of(x * quantiles.STEP, series)
+        tail = 1 - quantiles.RATE * (0.5 * x + sums.sines(0))
+        falls, bends = quantiles.RATE * (0.5 + sums.cosines(1)), -quantiles.RATE * sums.sines(2)
         seen = tail > 0
         safe = np.where(seen, tail, left)
         off = np.log(safe / left)
@@ -82,25 +124,38 @@ def _inverted(laws: Sequence[ErrorLaw], levels: Sequence[float]) -> Floats:
         x, moving = np.where(moving, moved, x), still
         if not moving.any():
             break
-    return np.asarray(x * deviations[:, None], dtype=np.float64)
+    return np.asarray(x * scaled.deviations[:, None], dtype=np.float64)
 
 
-def _summed(angles: Floats, series: Floats) -> tuple[Floats, Floats, Floats]:
-    """Sums over k of a_k sin k x, b_k cos k x and c_k sin k x, for k from 1 on.
+@dataclass(frozen=True, slots=True)
+class _Angles:
+    """Sums of series over sines and cosines of k x, for k from 1 on.
 
     By blocks of k: the sine of a sum of two angles takes far fewer sines than there are terms.
 
-    Args:
-        angles: x, shape (laws, levels).
-        series: a, b and c, shape (3, laws, blocks, `_BLOCK`).
+    Attributes:
+        cosine, sine: Of the first angles of blocks, shape (laws, levels, blocks).
+        even, odd: Sums of cosines and of sines within blocks, shape (series, laws, levels, blocks).
     """
-    low = angles[..., None] * np.arange(1, _BLOCK + 1)
-    high = angles[..., None] * (_BLOCK * np.arange(series.shape[2]))
-    # Shape (3, laws, levels, blocks). Each sum is in one order, however many levels there are.
-    even, odd = (np.einsum("sank,alk->saln", series, of(low)) for of in (np.cos, np.sin))
-    cosines, sines = np.cos(high), np.sin(high)
 
-    def of_sines(kind: int) -> Floats:
-        return np.asarray((cosines * odd[kind] + sines * even[kind]).sum(axis=-1))
+    cosine: Floats
+    sine: Floats
+    even: Floats
+    odd: Floats
 
-    return of_sines(0), np.asarray((cosines * even[1] - sines * odd[1]).sum(axis=-1)), of_sines(2)
+    @classmethod
+    def of(cls, angles: Floats, series: Floats) -> Self:
+        """For x of shape (laws, levels), and series of shape (series, laws, blocks, `_BLOCK`)."""
+        low = angles[..., None] * np.arange(1, _BLOCK + 1)
+        high = angles[..., None] * (_BLOCK * np.arange(series.shape[2]))
+        # Each sum is in one order, however many levels there are.
+        even, odd = (np.einsum("sank,alk->saln", series, of(low)) for of in (np.cos, np.sin))
+        return cls(np.cos(high), np.sin(high), even, odd)
+
+    def sines(self, kind: int) -> Floats:
+        """The sums of a series times sin k x, shape (laws, levels)."""
+        return np.asarray((self.cosine * self.odd[kind] + self.sine * self.even[kind]).sum(axis=-1))
+
+    def cosines(self, kind: int) -> Floats:
+        """The sums of a series times cos k x, shape (laws, levels)."""
+        return np.asarray((self.cosine * self.even[kind] - self.sine * self.odd[kind]).sum(axis=-1))

@@ -20,7 +20,7 @@ Everything else is inverted from its characteristic function
 
 .. math:: P(|X| > x) = 1 - \frac{2}{\pi} \int_0^\infty \frac{\sin(x t)}{t} \phi(t) dt,
 
-by the trapezoidal rule. Its aliasing error is a tail probability beyond `_PERIOD` - x standard
+by the trapezoidal rule. Its aliasing error is a tail probability beyond `PERIOD` - x standard
 deviations (below 1e-7); its truncation error is below 2e-5 everywhere and below 5e-7 from half a
 standard deviation on.
 
@@ -41,12 +41,12 @@ from numpy.typing import NDArray
 
 from app.estimators import confidence
 
-_PERIOD = 24.0
+PERIOD = 24.0
 NODES = (64, 96, 128, 192, 256, 384, 512, 768)
 GONE = 40.0
 """Where many parts, or a Normal one, make up a law, nothing is left of phi at an early node: e^-40."""
 _MANY, _CLOSE = 4, 0.01
-_NEGLIGIBLE_SHARE = 1 / 256
+NEGLIGIBLE_SHARE = 1 / 256
 
 _NORMAL = NormalDist()
 _ROOT, _ROOT_TWO_PI = math.sqrt(2), math.sqrt(2 * math.pi)
@@ -130,7 +130,7 @@ class ErrorLaw:
         deviation = math.sqrt(self.variance)
         if deviation == 0:
             return 0.0
-        if x > _PERIOD / 2 * deviation:
+        if x > PERIOD / 2 * deviation:
             return 0.0
         if parts := self._fractions():
             return min(1.0, max(0.0, self._closed(x, parts)[0]))
@@ -225,7 +225,7 @@ def _beyond(ratio: float, place: float) -> float:
     return 0.0
 
 
-STEP = 2 * math.pi / _PERIOD
+STEP = 2 * math.pi / PERIOD
 RATE = 2 / math.pi * STEP
 NODE_POINTS: NDArray[np.float64] = STEP * np.arange(1, NODES[-1] + 1, dtype=np.float64)
 
@@ -337,7 +337,7 @@ def error_law(*, normal_variance: float, laplaces: Iterable[tuple[float, int]]) 
     total = normal_variance + laplace_variance(parts)
     kept: dict[float, int] = {}
     for scale, count in parts:
-        if 2 * scale**2 < _NEGLIGIBLE_SHARE * total:
+        if 2 * scale**2 < NEGLIGIBLE_SHARE * total:
             normal_variance += 2 * count * scale**2
         else:
             kept[scale] = kept.get(scale, 0) + count

@@ -62,6 +62,7 @@ from app.estimators.interface import Coverage
 from app.estimators.pivot import LinearPivot, PivotReader, mass_risk, ratio
 from app.estimators.quantile_tables import quantiles_of
 from app.estimators.quantiles import ErrorLaw, error_law
+from app.estimators.share_hulls import Tested, hulls
 from app.estimators.weighing import Target, Weighing
 
 UNIT = Grid(Decimal(0), Decimal(1))
@@ -360,45 +361,49 @@ class SharesPlan:
         return np.minimum(lower, own), np.maximum(upper, own)
 
     def _read_secret(self, counts: Sequence[int]) -> BinShares:
-        bins, total = self.bins, sum(counts)
+        bins, total, weighing, unit = self.bins, sum(counts), self.weighing, self.weighing.unit
         raw = np.array([count / total for count in counts]) if total > 0 else np.full(bins, 1 / bins)
-        within = list(enumerate(np.cumsum(np.array(counts, dtype=object))[:-1].tolist(), 1))
+        cumulated = np.cumsum(np.array(counts, dtype=object))[:-1].tolist()
+        sums = [(count, total - count) for count in (*counts, *cumulated)]
+        first, second = np.array([[one / unit for one in pair] for pair in sums]).T
+        center = np.array([float(ratio(*pair)) for pair in sums])
+        reader, times = self._secret_reader(1), max(1, len(self.parts))
+        single, band = np.arange(bins), np.arange(bins, 2 * bins - 1)
+        inside = np.array([*(1,) * bins, *range(1, bins)], dtype=np.float64)
 
-        def hulls(risk: float, *, population: bool, cumulated: bool = False) -> NDArray[np.float64]:
-            cases = within if cumulated else [(1, count) for count in counts]
-            ends = [
-                self._hull_secret(inside, count, total - count, risk, population=population)
-                for inside, count in cases
-            ]
-            return np.array(ends).T
+        def tested(places: NDArray[np.intp], risk: float, *, population: bool) -> Tested:
+            own = first[places], second[places], center[places]
+            noises = times * inside[places], times * (bins - inside[places])
+            return Tested.by(reader, own, noises, self._secret_variance, risk, population=population)
 
-        def at_one_level() -> list[NDArray[np.float64]]:
+        def at_one_level() -> list[Tested]:
             # Several intervals share the risk. That the total weight is larger than its bound is one event
             # for all.
-            risk, others = confidence.risk(), max(1, bins - 1)
-            of_total = 0.0 if self.weighing.is_equal else mass_risk()
-            jointly, each = of_total + (risk - of_total) / bins, of_total + (risk - of_total) / others
-            sampled = mass_risk() + (risk - mass_risk()) / others
+            risk, others, of_mass = confidence.risk(), max(1, bins - 1), mass_risk()
+            of_total = 0.0 if weighing.is_equal else of_mass
             return [
-                hulls(risk, population=False),
-                hulls(risk, population=True),
-                hulls(jointly, population=False),
-                hulls(each, population=False, cumulated=True),
-                hulls(sampled, population=True, cumulated=True),
+                tested(single, risk, population=False),
+                tested(single, risk, population=True),
+                tested(single, of_total + (risk - of_total) / bins, population=False),
+                tested(band, of_total + (risk - of_total) / others, population=False),
+                tested(band, of_mass + (risk - of_mass) / others, population=True),
             ]
 
-        single, drawn, joint, band, population_band = (
-            (ends[:, 0], ends[:, 1])
-            for ends in map(np.array, zip(*confidence.at_each(at_one_level), strict=True))
-        )
-        bands = [rising_band(*ends) for ends in (band, population_band)]
+        each = [one for of_level in confidence.at_each(at_one_level) for one in of_level]
+        ends = np.array(hulls(Tested.joined(each)))
+        ends = np.clip(ends + np.array([[-reader.bias], [reader.bias]]), 0.0, 1.0)
+        # By level, and of each by the kind of the interval.
+        by_level = ends.reshape(2, len(confidence.levels()), -1).transpose(1, 0, 2)
+        kinds = np.split(by_level, np.cumsum([bins, bins, bins, bins - 1]), axis=2)
+        alone, drawn, joint, dataset_band, population_band = ((of[:, 0], of[:, 1]) for of in kinds)
+        bands = [rising_band(*of) for of in (dataset_band, population_band)]
         rising = np.clip(scipy.optimize.isotonic_regression(np.cumsum(raw)[:-1]).x, 0.0, 1.0)
-        coverage: Coverage = "at_least" if self.weighing.is_equal else "worst_case"
+        coverage: Coverage = "at_least" if weighing.is_equal else "worst_case"
         coverages: tuple[Coverage, Coverage, Coverage] = (coverage, "worst_case", coverage)
         return BinShares(
-            bins=shares_of(on_simplex(raw), (single, drawn, joint), coverages),
+            bins=shares_of(on_simplex(raw), (alone, drawn, joint), coverages),
             cumulative=shares_of(rising, (*bands, bands[0]), coverages),
-            noisy_count=max(total, 0) / self.weighing.cap,
+            noisy_count=max(total, 0) / weighing.cap,
         )
 
     def _hull_secret(
@@ -417,6 +422,11 @@ class SharesPlan:
         unit = reader.pivot.unit
         return hull(first / unit, second / unit, float(ratio(first, second)), risk)
 
+    @property
+    def _secret_variance(self) -> float:
+        """add_remove_one: of a noise where it is Gaussian, in units of the sums that are read; else 0."""
+        return self._of_bin / self.weighing.unit**2 if self.weighing.is_gaussian else 0.0
+
     @once
     def _secret_reader(self, inside: int) -> PivotReader:
         """What reads the noisy sums of some bins and of the others."""
@@ -426,7 +436,7 @@ class SharesPlan:
             first=inside * times,
             second=(self.bins - inside) * times,
             unit=float(unit),
-            variance=self._of_bin / unit**2 if weighing.is_gaussian else 0.0,
+            variance=self._secret_variance,
         )
         return PivotReader(
             grid=UNIT,
