@@ -129,6 +129,11 @@ class StudyDefinition:
     measures: Measures = NO_MEASURES
 
     @property
+    def hides_people(self) -> bool:
+        """Whether it is secret who takes part, and with that how many people there are: add_remove_one."""
+        return self.relation is Relation.ADD_REMOVE_ONE
+
+    @property
     def noise(self) -> Currency:
         """The noise of its answers, and so the currency that people offer and pay in."""
         return Currency.GAUSSIAN if self.delta else Currency.LAPLACE

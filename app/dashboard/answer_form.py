@@ -13,7 +13,7 @@ from app.core.grid import GRID_SIZE, Grid, parse_decimal
 from app.core.ledger import Holding
 from app.core.measures import VALUE, Measure
 from app.core.numbers import JsonNumber
-from app.core.study import Relation, StudyDefinition, Trust
+from app.core.study import StudyDefinition, Trust
 from app.dashboard.languages import N_
 from app.dashboard.typed import Mark, typed
 
@@ -164,7 +164,7 @@ def _rounded_up(epsilon: int) -> int:
 
 def _step(definition: StudyDefinition, name: str, offer: int) -> EpsilonChoice:
     amount = definition.amount(round_down_to_significant(offer))
-    secret = definition.relation is Relation.ADD_REMOVE_ONE
+    secret = definition.hides_people
     # Where the promise is about presence, another answer is a person less and a person more.
     return EpsilonChoice(
         name=name,

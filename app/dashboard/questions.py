@@ -7,7 +7,7 @@ from typing import Any
 
 from app.core.epsilon import MICRO
 from app.core.question import FIELDS, FRESH
-from app.core.study import Relation, Study, StudyDefinition
+from app.core.study import Study, StudyDefinition
 from app.estimators import registry
 from app.services.shapes.questions import (
     CORRELATION,
@@ -71,7 +71,7 @@ def _never(_: StudyDefinition) -> bool:
 
 
 def _secret(study: StudyDefinition) -> bool:
-    return study.relation is Relation.ADD_REMOVE_ONE
+    return study.hides_people
 
 
 def _asked(study: StudyDefinition) -> list[StudyDefinition]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from app.core.measures import Measure
-from app.core.study import Relation, StudyDefinition, Trust
+from app.core.study import StudyDefinition, Trust
 from app.dashboard import answer_form
 
 STEPS: Mapping[str, tuple[str, ...]] = {
@@ -42,7 +42,7 @@ def step_sets() -> list[tuple[str, str, str]]:
 def agreed(definition: StudyDefinition) -> str:
     """What people agree to who answer a study."""
     steps = answer_form.steps(definition)
-    secret = definition.relation is Relation.ADD_REMOVE_ONE
+    secret = definition.hides_people
     asked = _asked(definition)
     if labels := definition.attributes.labels:
         named = [f"{name} ({_list(own, 'or')})" for name, own in labels.items()]

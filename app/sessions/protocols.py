@@ -9,7 +9,7 @@ from typing import Any
 
 from app.core.errors import FieldError, InvalidRequest
 from app.core.session import SessionProtocol
-from app.core.study import Relation, StudyDefinition, Trust
+from app.core.study import StudyDefinition, Trust
 from app.sessions.documents import from_document
 from app.sessions.kmeans import ClusterRules
 from app.sessions.kmeans_protocol import RunningKMeans
@@ -83,7 +83,7 @@ def restore_protocol(protocol: SessionProtocol, document: str) -> RunningProtoco
 
 
 def _start_search(spec: SessionSpec, study: StudyDefinition) -> RunningProtocol:
-    if study.relation is Relation.ADD_REMOVE_ONE:
+    if study.hides_people:
         reason = "answers would show who is there, which an add_remove_one study keeps secret"
         raise InvalidRequest.field("protocol", reason)
     if study.dimension != 1:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from app.core.errors import InvalidRequest, ServiceError
 from app.core.numbers import JsonNumber
-from app.core.study import LocalMechanism, Relation, StudyDefinition, Trust
+from app.core.study import LocalMechanism, StudyDefinition, Trust
 from app.dashboard import forms, terms
 from app.dashboard.rendering import epsilon, reasons, render, status_of
 from app.dashboard.requests import PageRequest
@@ -90,7 +90,7 @@ async def show(request: PageRequest) -> Response:
             "epsilon_max": "" if study.epsilons else _plain(study.epsilon.max),
             "epsilons": ", ".join(map(_plain, study.epsilons)),
             "default_share": _plain(study.default_share),
-            "tilt": _plain(study.tilt) if study.relation is Relation.REPLACE_ONE or study.tilt else "",
+            "tilt": _plain(study.tilt) if not definition.hides_people or study.tilt else "",
             "noise": study.noise.value,
             "delta": f"{study.delta:g}" if study.delta else "",
             "dimension": "1" if definition.measures else str(study.dimension),

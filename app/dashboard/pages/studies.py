@@ -11,7 +11,7 @@ from starlette.responses import Response
 from app.core.epsilon import epsilon_to_json
 from app.core.errors import InvalidRequest, NoGain, SaysNothing, ServiceError
 from app.core.numbers import headline
-from app.core.study import Relation, Study, StudyState
+from app.core.study import Study, StudyState
 from app.dashboard import forms, label_plots, plots, shape_plots, steps
 from app.dashboard.compared import outdone
 from app.dashboard.languages import catalogs
@@ -281,7 +281,7 @@ async def page(
         languages=list(catalogs().values()),
         names=sorted(study.definition.names),
         vectors=vectors,
-        secret=study.definition.relation is Relation.ADD_REMOVE_ONE,
+        secret=study.definition.hides_people,
         fields=fields,
         plan=plan,
         stands=stands,

@@ -24,7 +24,7 @@ from app.core.errors import (
     StudyClosed,
 )
 from app.core.invitation import InvitationKind, Link
-from app.core.study import Relation, Study, StudyState, Trust
+from app.core.study import Study, StudyState, Trust
 from app.dashboard import answer_form
 from app.dashboard.languages import N_
 from app.dashboard.pages.assets import device_script
@@ -129,7 +129,7 @@ async def show(request: PageRequest) -> Response:
     link, study = await _linked(request)
     if study.state is not StudyState.OPEN:
         raise StudyClosed("the study takes no more answers")
-    if study.definition.relation is Relation.REPLACE_ONE:
+    if not study.definition.hides_people:
         if link.receipt is not None:
             raise ContributionExists("the link was used")
         if link.subject is None and (link.invitation.used or 0) >= link.invitation.most:
@@ -198,7 +198,7 @@ def _form(
     request: PageRequest, link: Link, study: Study, refusal: ServiceError | None = None
 ) -> PageResponse:
     """The form, with what was written and why it was refused."""
-    secret = study.definition.relation is Relation.ADD_REMOVE_ONE
+    secret = study.definition.hides_people
     # Where presence is secret, equal bytes for every link: there the script of the page makes the key.
     key = request.fields.get("key") or ("" if secret else new_secret())
     reports = answer_form.takes_reports(study.definition)
@@ -270,7 +270,7 @@ def _asked(
     return {
         "study": definition,
         "said": study.said_in(language_of(request).code),
-        "secret": definition.relation is Relation.ADD_REMOVE_ONE,
+        "secret": definition.hides_people,
         "asked": answer_form.asked(definition),
         "trusted": [one.value for one in tags],
         "steps": steps,

@@ -17,7 +17,7 @@ from app.core.errors import Conflict, ContributionExists, InvalidRequest, NotFou
 from app.core.invitation import Invitation, InvitationKind, InvitationState, Link, Ticket
 from app.core.ledger import Holding
 from app.core.principal import Principal
-from app.core.study import Relation, Study, StudyState
+from app.core.study import Study, StudyState
 from app.services.admin.tokens import CODE_BYTES, LOWEST_ID, new_code
 from app.services.contributing.contributions import Contributions
 from app.services.paging import Page, decode_cursor, page_of
@@ -85,7 +85,7 @@ class Invitations:
         if study.state is not StudyState.OPEN:
             raise StudyClosed("the study takes no more answers")
         now = self._clock.now()
-        if kind is InvitationKind.OPEN and study.definition.relation is Relation.ADD_REMOVE_ONE:
+        if kind is InvitationKind.OPEN and study.definition.hides_people:
             reason = "a study whose number of people is secret has no open links: make single ones"
             raise InvalidRequest.field("kind", reason)
         if expires_at is not None and expires_at <= now:

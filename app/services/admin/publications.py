@@ -19,7 +19,7 @@ from app.core.errors import Conflict, Gone, InvalidRequest, NotFound
 from app.core.merkle import covering, grown, over, path
 from app.core.principal import Principal
 from app.core.publication import Publication, PublicationState, Spending
-from app.core.study import Relation, Study, StudyDefinition, Trust
+from app.core.study import Study, StudyDefinition, Trust
 from app.formats.publication import (
     FORMAT,
     PublicKey,
@@ -365,7 +365,7 @@ def label(study: StudyDefinition, spending: Spending, answers: Sequence[Mapping[
         spending: What all its answers and sessions can have cost one person.
         answers: The answers that are shown.
     """
-    counted = study.relation is Relation.REPLACE_ONE
+    counted = not study.hides_people
     unit = "answer" if spending.open_links else "link" if spending.anonymous_links else "person"
     open_facts = ["how many people take part"] if counted else []
     if counted and study.attributes.labels:

@@ -146,13 +146,13 @@ class CoordinatesPlan(PiecesPlan):
 
         In add_remove_one studies it never is: there nothing depends on who is there.
         """
-        public = self.study.relation is Relation.REPLACE_ONE
+        public = not self.study.hides_people
         return public and not any(weight for query in self.plan.queries for weight in query.sum_weights)
 
     @property
     def statistics(self) -> tuple[str, ...]:
         """What can be read off the answer."""
-        if self.study.relation is Relation.ADD_REMOVE_ONE:
+        if self.study.hides_people:
             return (MEAN, VARIANCE, SD) if self.plan.spread is not None else (MEAN,)
         return (MEAN, SUM, VARIANCE, SD) if self.plan.has_variance else (MEAN, SUM)
 
@@ -205,7 +205,7 @@ class CoordinatesPlan(PiecesPlan):
         """See `OneShape`."""
         crowd, of_each = Crowd.joined([one for one, _ in labels]), _of_each(self.study)
         asked = mean_question(self.study, question, crowd, of_each, _parameters(self.study, question))
-        if self.study.relation is Relation.ADD_REMOVE_ONE:
+        if self.study.hides_people:
             plan = labels_secret.whole_plan(asked, len(labels))
         else:
             plan = labels_public.whole_plan(
@@ -243,7 +243,7 @@ class CoordinatesPlan(PiecesPlan):
             "interval": plain(found.interval),
             "population_interval": plain(found.population_interval),
         }
-        if self.study.relation is Relation.REPLACE_ONE:
+        if not self.study.hides_people:
             shown["simultaneous"] = plain(self._simultaneous(found))
         if found.anytime is not None:
             shown["anytime"] = plain(found.anytime)
@@ -266,7 +266,7 @@ class CoordinatesPlan(PiecesPlan):
 
 def _parameters(study: StudyDefinition, question: ShapeQuestion) -> dict[str, object]:
     """Of the estimator of a coordinate: a variance takes sums of its own where presence is secret."""
-    return {MOMENTS.name: 2} if study.relation is Relation.ADD_REMOVE_ONE and question.spread else {}
+    return {MOMENTS.name: 2} if study.hides_people and question.spread else {}
 
 
 def _of_each(study: StudyDefinition, part: Part = int) -> Part:

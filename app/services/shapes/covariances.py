@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from app.accounting.measurement import Measurement
 from app.core.epsilon import MICRO
 from app.core.noise import as_document
-from app.core.study import Relation, StudyDefinition
+from app.core.study import StudyDefinition
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.covariance import CovarianceReader, PairReader, PublicPair
 from app.estimators.covariance_secret import SecretCovarianceReader
@@ -62,7 +62,7 @@ class PairPlan(OneShape[Noisy]):
     def own(cls, study: StudyDefinition, ask: Ask, parameters: Mapping[str, str]) -> Mapping[str, Any]:
         """See `ShapeEstimator`."""
         pair = read_pair(study, parameters, line=ask.statistic == REGRESSION)
-        _, expressions = cls.public if study.relation is Relation.REPLACE_ONE else cls.secret
+        _, expressions = cls.secret if study.hides_people else cls.public
         summed = expressions(*map(study.measures.place, pair))
         return {"pair": pair, "summed": summed, "numbers": cls.numbers}
 
@@ -78,7 +78,7 @@ class PairPlan(OneShape[Noisy]):
     @classmethod
     def _reader(cls, study: StudyDefinition, question: ShapeQuestion, crowd: Crowd) -> PairReader:
         first, second = (study.of_measure(name).grid for name in question.pair)
-        if study.relation is Relation.ADD_REMOVE_ONE:
+        if study.hides_people:
             secret, _ = cls.secret
             weighing = secret.weighed(weigh(study, question, crowd))
             return secret(weighing=weighing, grids=(first, second), people=question.size)

@@ -148,7 +148,7 @@ class Description(OneShape[Drawn]):
 
     def told(self, study: StudyDefinition, question: ShapeQuestion) -> float:
         """Its least telling part decides."""
-        if study.relation is Relation.ADD_REMOVE_ONE and question.size is None:
+        if study.hides_people and question.size is None:
             return 0.0
         of_mean = super(Description, self).told(study, question)
         return max(of_mean, says_nothing.width_of(self.quartiles.predicted_error))

@@ -16,7 +16,7 @@ from app.accounting.costs import group_costs
 from app.accounting.measurement import Measurement
 from app.core.grid import GRID_SIZE
 from app.core.noise import NoNoise
-from app.core.study import Relation, StudyDefinition
+from app.core.study import StudyDefinition
 from app.estimators.found_range import FoundRange, narrowed
 from app.estimators.interface import Conclusion, NotApplicable, Plan, Question, made
 from app.estimators.labels_public import whole_plan
@@ -141,10 +141,10 @@ class AskedMeans:
         study = self.study
         tilt = min(1.0, self.asked.tilt * GRID_SIZE / found.width)
         asked = replace(self.asked, grid=found.grid(study.grid), tilt=tilt)
-        if self.question.by and study.relation is Relation.REPLACE_ONE:
+        if self.question.by and not study.hides_people:
             return self._by_public_label(asked, drawn)
         crowd = part_of(self.crowd, self.part)
-        if study.relation is Relation.REPLACE_ONE and drawn:
+        if not study.hides_people and drawn:
             (one,) = drawn
             plan = one.read(asked)
             assert plan is not None

@@ -224,7 +224,7 @@ class FoundPlan(PricedPlan):
         details: dict[str, Any] = dict(conclusion.details)
         if "groups" in details:
             details["groups"] = planned_errors.of_labels(details["groups"], read.labels, float(grid.width))
-        if self.study.relation is Relation.REPLACE_ONE:
+        if not self.study.hides_people:
             outside = math.ceil(found.outside * self.crowd.people)
             if "groups" in details:
                 details["groups"] = [_with_outside(one, outside) for one in details["groups"]]

@@ -7,7 +7,7 @@ from app.core.cohort import Cohort
 from app.core.epsilon import share_of
 from app.core.errors import FieldError, InvalidRequest
 from app.core.question import STATISTICS as ASKABLE
-from app.core.study import NOT_OF_CHOICES, Currency, Relation, StudyDefinition
+from app.core.study import NOT_OF_CHOICES, Currency, StudyDefinition
 from app.estimators.registry import AUTO
 from app.services.shapes.coordinates import CoordinatesPlan
 from app.services.shapes.counts import CountPlan
@@ -124,7 +124,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:
     vectors = study.dimension > 1 and not found.no_measure
     if vectors and ask.statistic not in STATISTICS:
         raise InvalidRequest.field("statistic", no_number(study))
-    secret = study.relation is Relation.ADD_REMOVE_ONE
+    secret = study.hides_people
     if vectors and secret and ask.statistic == SUM:
         raise InvalidRequest.field("statistic", NO_SUM)
     of = _PHRASES.get(ask.statistic, f"a {ask.statistic}")

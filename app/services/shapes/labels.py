@@ -134,7 +134,7 @@ class LabelsPlan(OneShape[DrawnByLabel]):
         else:
             whole = of_crowd(study, replace(question, by=""), crowd, of_whole)
             costs = added_up(crowd, costs, whole.costs)
-            most = most + whole.most if study.relation is Relation.ADD_REMOVE_ONE else max(costs)
+            most = most + whole.most if study.hides_people else max(costs)
         return cls(
             labels=labels,
             crowd=crowd,

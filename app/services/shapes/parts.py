@@ -48,7 +48,7 @@ def mean_question(
         cap=part(question.offer(study.amount(study.epsilon_max))),
         floor=part(question.least_offer(study)),
         delta=study.delta,
-        people=crowd.people if study.relation is Relation.REPLACE_ONE else None,
+        people=None if study.hides_people else crowd.people,
         expected_size=question.size,
         tilt=question.assumed_tilt(study),
         parameters=parameters or {},

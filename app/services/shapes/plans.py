@@ -256,7 +256,7 @@ def refuse_without_people(study: StudyDefinition, crowd: Crowd) -> None:
     Raises:
         NoContributions, BudgetExhausted: so it is, in a study whose people are public.
     """
-    if study.relation is not Relation.REPLACE_ONE or any(group.participates for group in crowd.groups):
+    if study.hides_people or any(group.participates for group in crowd.groups):
         return
     if not crowd.people:
         raise NoContributions.yet()
@@ -283,7 +283,7 @@ def weigh(
         NotApplicable: no person central or public is there.
     """
     tilt, groups = question.assumed_tilt(study), crowd.groups
-    if study.relation is Relation.ADD_REMOVE_ONE:
+    if study.hides_people:
         cap, floor = part(question.offer(study.amount(study.epsilon_max))), part(question.least_offer(study))
         return weigh_secret(groups, cap=cap, floor=floor, currency=study.noise, tilt=tilt)
     bins = len(question.starts) + 1

@@ -9,7 +9,7 @@ from app.accounting.measurement import Measurement, recorded
 from app.core.errors import InternalFault
 from app.core.piece import Piece, Taken
 from app.core.release import Charge, Used
-from app.core.study import Relation, StudyDefinition
+from app.core.study import StudyDefinition
 from app.estimators.anytime import Steps
 from app.estimators.every_level import at_every_level
 from app.estimators.found_range import FoundRange
@@ -159,7 +159,7 @@ class PricedPlan(AnyMade, ShapeEstimator, ABC):
 
     def told(self, study: StudyDefinition, question: ShapeQuestion) -> float:
         """What an interval takes up of all that its number can be, see `says_nothing.Told`."""
-        if study.relation is Relation.REPLACE_ONE:
+        if not study.hides_people:
             return max(0.0, self.part_told)
         if question.size is None:
             return 0.0

@@ -12,7 +12,7 @@ from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import as_document
 from app.core.plain import plain
 from app.core.question import CELLS, MOST_CELLS
-from app.core.study import Relation, StudyDefinition, Trust
+from app.core.study import StudyDefinition, Trust
 from app.estimators.quantile_tree import Beside, TreePlan
 from app.estimators.tree_levels import Aim
 from app.services.shapes.parameters import AIM, read_aim, read_rank, read_whole
@@ -161,7 +161,7 @@ def tree_of(
         aim=question.aim,
         people=question.size,
         beside=beside,
-        free=study.relation is Relation.REPLACE_ONE and not pays,
+        free=not study.hides_people and not pays,
     )
 
 

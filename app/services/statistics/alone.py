@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from app.accounting.measurement import recorded
 from app.core.cohort import Cohort
-from app.core.study import Relation, StudyDefinition
+from app.core.study import StudyDefinition
 from app.estimators.every_level import at_every_level
 from app.estimators.interface import Estimator, Plan, Question
 from app.services.statistics import combining, combining_secret, planning
@@ -53,7 +53,7 @@ class Alone(AnyMade):
         people, plan = self.crowd, self.plan
         charges = planning.charges(plan, people, study)
         values = planning.noisy(plan, people)
-        if study.relation is Relation.ADD_REMOVE_ONE:
+        if study.hides_people:
             apart = combining_secret.apart(resolved, plan, values)
         else:
             apart = combining.apart(study, resolved, people, plan, values, charges)

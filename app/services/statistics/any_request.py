@@ -15,7 +15,7 @@ from app.core.errors import PrivacyRefusal
 from app.core.piece import LastStep, Piece
 from app.core.quota import QuotaUse
 from app.core.release import Facts, StoredRelease
-from app.core.study import Relation, Study, StudyDefinition
+from app.core.study import Study, StudyDefinition
 from app.estimators.interface import Accuracy
 from app.estimators.together import KnownError
 from app.services.replies import Idempotency
@@ -101,7 +101,7 @@ class AnyRequest(ABC):
     @property
     def compares(self) -> bool:
         """Whether answers are compared: where the number of people is public."""
-        return self.study.definition.relation is Relation.REPLACE_ONE
+        return not self.study.definition.hides_people
 
     @property
     def is_public(self) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from app.core.study import Relation, StudyDefinition
+from app.core.study import StudyDefinition
 from app.estimators import confidence
 from app.estimators.interface import Accuracy, Plan
 from app.estimators.together import ErrorBound
@@ -37,7 +37,7 @@ class Readable:
             return self._accuracy(reading)
 
     def _accuracy(self, reading: Reading) -> Accuracy:
-        width, public = float(self.study.grid.width), self.study.relation is Relation.REPLACE_ONE
+        width, public = float(self.study.grid.width), not self.study.hides_people
         if reading.weights:
             return self._weighted(self._parts(reading), public=public)
         if reading.statistic in (VARIANCE, SD) and self.plan.spread is not None:

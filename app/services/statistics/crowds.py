@@ -10,7 +10,7 @@ from typing import TypeVar
 from app.core.cohort import Cohort, Cohorts, Group, Groups, Reports
 from app.core.errors import BudgetExhausted, InternalFault
 from app.core.release import AllUsed, Charges
-from app.core.study import Relation, StudyDefinition, Trust
+from app.core.study import StudyDefinition, Trust
 from app.services.statistics.any_question import AnyQuestion
 from app.services.statistics.drafts import NOT_REPORTED
 from app.services.statistics.label_pieces import members_of
@@ -75,7 +75,7 @@ class Crowd:
         # Groups come in the order in which their first cohorts do.
         merged: dict[tuple[Trust, int, bool, int, int], int] = {}
         key: tuple[Trust, int, bool, int, int]
-        secret = bool(question.by) and study.relation is Relation.ADD_REMOVE_ONE
+        secret = bool(question.by) and study.hides_people
         labels = _labels(study, question.by, here) if secret else repeat(0, len(here))
         trusts, epsilons, carrieds = map(here.column, ("trust", "epsilon", "carried"))
         offers = {epsilon: question.offer(epsilon) for epsilon in set(epsilons)}

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from app.core.errors import ServiceError
 from app.core.release import StoredRelease
-from app.core.study import Currency, Relation, StudyDefinition
+from app.core.study import Currency, StudyDefinition
 from app.estimators.expected import ExpectedValues
 from app.estimators.interface import Accuracy, Estimator, NotApplicable, Plan, Question
 from app.services.statistics import planning
@@ -221,7 +221,7 @@ def planned(
         most, most_in_all: [the study's currency].
     """
     study, accuracy = read.study, read.accuracy(reading)
-    secret = study.relation is Relation.ADD_REMOVE_ONE
+    secret = study.hides_people
     return PlannedEstimator.of(
         study,
         accuracy,
@@ -245,12 +245,12 @@ def _expected_values(
     mean = lower + width * expected.place
     if reading.statistic in (VARIANCE, SD):
         return {"mean": mean, "sd": width * math.sqrt(expected.spread), "guess": expected.variance is None}
-    if study.relation is Relation.REPLACE_ONE or expected.mean is None:
+    if not study.hides_people or expected.mean is None:
         return None
     return {"mean": mean, "sd": None, "guess": False}
 
 
 def statistics(study: StudyDefinition, plan: Plan, answered: Question) -> tuple[str, ...]:
     """What is read off the answer of a plan; a sum only where the number of people is public."""
-    sums = (SUM,) if study.relation is Relation.REPLACE_ONE else ()
+    sums = (SUM,) if not study.hides_people else ()
     return MEAN, *sums, *((VARIANCE, SD) if planning.says_spread(study, plan, answered) else ())

@@ -11,7 +11,7 @@ from app.core.epsilon import MICRO, delta_to_json, epsilon_to_json
 from app.core.errors import InternalFault
 from app.core.piece import Piece, Taken
 from app.core.release import Charge, Draft, Facts, Used
-from app.core.study import Currency, Relation, Study, StudyDefinition
+from app.core.study import Currency, Study, StudyDefinition
 from app.services.statistics.any_question import AnyQuestion
 from app.services.statistics.kept_ends import taken_out
 
@@ -67,7 +67,7 @@ def drafted(study: Study, question: AnyQuestion, said: Said, *, epoch: int, cloc
     In add_remove_one studies nothing but the noisy part depends on who is there.
     """
     release_id, now = uuid4(), clock.now()
-    public = study.definition.relation is Relation.REPLACE_ONE
+    public = not study.definition.hides_people
     before = None if said.taken is None else said.taken.before
     share_before = 0 if before is None else before.share
     share, left_out = max(question.share, share_before), sum(said.left_out.values())

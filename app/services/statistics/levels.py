@@ -33,7 +33,7 @@ from app.core.attributes import label_of
 from app.core.epsilon import MICRO, epsilon_to_json, round_down_to_significant, share_of
 from app.core.errors import InvalidRequest
 from app.core.release import NoisyLabels
-from app.core.study import NO_LEAST, Currency, Relation, StudyDefinition
+from app.core.study import NO_LEAST, Currency, StudyDefinition
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.calibration import GAUSSIAN_UNIT, gaussian_weight
 from app.estimators.deviations import uneven_at_most
@@ -167,7 +167,7 @@ def tilt_of(study: StudyDefinition, asked: int | None) -> int | None:
     In add_remove_one studies None for that of the study: questions from before they could have one keep their
     digests. There a tilt of 0 counts as one of a millionth.
     """
-    if study.relation is Relation.REPLACE_ONE:
+    if not study.hides_people:
         return study.tilt if asked is None else asked
     tilt = None if asked is None else max(asked, 1)
     return None if tilt == study.assumed_tilt else tilt
@@ -179,7 +179,7 @@ def level_of(study: StudyDefinition, least: int | None) -> Level | None:
     Raises:
         InvalidRequest: names `least_epsilon`.
     """
-    if study.relation is Relation.REPLACE_ONE:
+    if not study.hides_people:
         if least is not None:
             raise InvalidRequest.field("least_epsilon", NO_LEAST)
         return None

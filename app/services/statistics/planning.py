@@ -11,7 +11,7 @@ from app.core.grid import GRID_SIZE
 from app.core.noise import as_document
 from app.core.piece import Piece
 from app.core.release import Charges
-from app.core.study import Relation, StudyDefinition, Trust
+from app.core.study import StudyDefinition, Trust
 from app.estimators import registry
 from app.estimators.interface import Conclusion, Estimator, NoContributions, NotApplicable, Plan, Question
 from app.estimators.labels_secret import labels_plan
@@ -46,7 +46,7 @@ def choose(
         BudgetExhausted: a person could, but no person can any more.
         NotApplicable: the estimator has no answer for the people who are there.
     """
-    public = study.relation is Relation.REPLACE_ONE  # Else no estimator may know how many there are.
+    public = not study.hides_people  # Else no estimator may know how many there are.
     groups = people.groups if public else people.groups.each_of_one()
     try:
         if resolved.estimator == registry.AUTO:
@@ -85,7 +85,7 @@ def says_spread(study: StudyDefinition, plan: Plan, answered: Question) -> bool:
     In add_remove_one studies the question alone decides: a plan for no one asks for no squares, and a refusal
     would show that no one is there.
     """
-    if study.relation is Relation.ADD_REMOVE_ONE:
+    if study.hides_people:
         return answered.parameters.get(MOMENTS.name) == 2
     return plan.has_variance
 
@@ -99,7 +99,7 @@ def charges(plan: Plan, people: Crowd, study: StudyDefinition) -> Charges:
 
 def epsilon_max(study: StudyDefinition, estimator: Estimator, question: Question, cost: Sequence[int]) -> int:
     """The largest charge [the study's currency]; in add_remove_one studies the largest that is possible."""
-    if study.relation is Relation.REPLACE_ONE:
+    if not study.hides_people:
         return max(cost, default=0)
     one = Group(trust=Trust.CENTRAL, epsilon=question.cap, count=1)
     plan = estimator.plan([one], registry.for_estimator(estimator, question))

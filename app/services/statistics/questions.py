@@ -7,7 +7,7 @@ from typing import Any
 from app.core.epsilon import share_of
 from app.core.errors import FieldError, InvalidRequest
 from app.core.release import Asked
-from app.core.study import NO_SIZE, NOT_OF_CHOICES, Relation, StudyDefinition, assumption
+from app.core.study import NO_SIZE, NOT_OF_CHOICES, StudyDefinition, assumption
 from app.estimators import confidence, registry
 from app.estimators.hourglass import FLOOR, LEVEL_PARAMETER
 from app.estimators.interface import Question
@@ -174,7 +174,7 @@ def resolve(study: StudyDefinition, ask: Ask) -> Resolved:
     """
     if ask.statistic not in STATISTICS:
         raise InvalidRequest.field("statistic", f"must be one of {', '.join(STATISTICS)}")
-    secret, spread = study.relation is Relation.ADD_REMOVE_ONE, ask.statistic in (VARIANCE, SD)
+    secret, spread = study.hides_people, ask.statistic in (VARIANCE, SD)
     if secret and ask.statistic == SUM:
         raise InvalidRequest.field("statistic", NO_SUM)
     check_measure(study, ask)
@@ -215,7 +215,7 @@ def asked_of(study: StudyDefinition, ask: Ask, errors: list[FieldError]) -> dict
     level: Level | None = None
     where: Mapping[str, str] = {}
     by = ""
-    if ask.expected_size is not None and study.relation is Relation.REPLACE_ONE:
+    if ask.expected_size is not None and not study.hides_people:
         # It would make another question of the same one, which people would pay for again.
         errors.append(FieldError("expected_size", NO_SIZE))
     try:

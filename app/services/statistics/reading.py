@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from app.core.errors import FieldError, InvalidRequest
 from app.core.grid import NotANumber, parse_decimal
-from app.core.study import Relation, StudyDefinition
+from app.core.study import StudyDefinition
 from app.estimators import confidence
 from app.services.statistics.questions import (
     AT,
@@ -158,7 +158,7 @@ def _no_until(study: StudyDefinition, ask: Ask) -> str:
         return "is in place of share and epsilon"
     if ask.parameters.get(RANGE) == FOUND:
         return f"applies to a {DECLARED} range: over one that is found first, that decides the interval"
-    if study.relation is Relation.REPLACE_ONE:
+    if not study.hides_people:
         widths = (MEAN, SUM, DIFFERENCE)
         return "" if ask.statistic in widths else f"applies to {', '.join(widths)}: no others' is predicted"
     return "" if ask.statistic == COUNT else f"applies to {COUNT} here: no other half-width is predicted"

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from app.core.attributes import conditions_of, label_of
-from app.core.study import Relation, StudyDefinition
+from app.core.study import StudyDefinition
 from app.estimators import confidence
 from app.estimators.interface import Coverage, Interval, NotApplicable
 from app.estimators.together import ErrorBound, KnownError, together
@@ -186,7 +186,7 @@ def _weighted(document: Document, reading: Reading, study: StudyDefinition) -> D
     """A weighted sum of the answers for labels."""
     groups = {label_of(group["where"], reading.by): group for group in document["groups"]}
     parts = [(weight, groups[label]) for label, weight in reading.weights.items()]
-    secret = study.relation is Relation.ADD_REMOVE_ONE
+    secret = study.hides_people
     # Before anything else, since a label without an answer has no numbers.
     held = [(weight, _held_with(one, len(reading.between or groups))) for weight, one in parts if secret]
     known = KnownError.weighted([(weight, _known(one)) for weight, one in parts if not secret])

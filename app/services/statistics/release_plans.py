@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from app.core.errors import PrivacyRefusal, SaysNothing, ServiceError
-from app.core.study import Relation
 from app.estimators import registry
 from app.estimators.interface import Estimator, NotApplicable
 from app.services.statistics import drafting
@@ -65,7 +64,7 @@ def _plan(
     if step is not None:
         return _plan_step(request, now, step, estimator, reading)
     entry = drafting.price(definition, resolved, now.people, now.question, estimator, reading)
-    if entry is None or definition.relation is Relation.ADD_REMOVE_ONE:
+    if entry is None or definition.hides_people:
         return entry
     left = answers_left(definition, resolved, now.cohorts, now.question, estimator, best=now.best)
     return replace(entry, answers_left=left)

@@ -10,7 +10,7 @@ from app.core.clock import Clock
 from app.core.errors import NotFound, ServiceError
 from app.core.records import CohortCharge
 from app.core.release import Draft, StoredRelease
-from app.core.study import Relation, Study
+from app.core.study import Study
 from app.estimators import confidence
 from app.services import work
 from app.services.observer import Observer
@@ -183,7 +183,7 @@ class Releases(Answering[ReleaseRequest, MeanSituation]):
     async def _combine(self, run: Run, request: ReleaseRequest) -> StoredRelease:
         """The best answer of all that are published, and of their combination."""
         study, definition = request.study, request.study.definition
-        secret = definition.relation is Relation.ADD_REMOVE_ONE
+        secret = definition.hides_people
 
         async def body(connection: Connection) -> tuple[MeanSituation, Sources, Resolved]:
             epochs = await cohorts.read_epochs(connection, study.id)

@@ -12,7 +12,7 @@ from dither.device.numbers import SIGNIFICANT, significant
 
 from app.core.cohort import Cohort
 from app.core.grid import GRID_SIZE
-from app.core.study import Relation, StudyDefinition, Trust
+from app.core.study import StudyDefinition, Trust
 from app.estimators import registry
 from app.estimators.interface import Estimator
 from app.services.statistics import drafting
@@ -169,7 +169,7 @@ def _plan(sizing: Sizing, estimator: Estimator) -> PlannedEstimator | None:
     """The estimator's plan for the people of a sizing in which nothing is missing but the error."""
     people, epsilon = sizing.people or 0, sizing.epsilon or 0
     study = replace(sizing.study, epsilon_min=epsilon, epsilon_max=epsilon)
-    secret = study.relation is Relation.ADD_REMOVE_ONE
+    secret = study.hides_people
     resolved = resolve(study, replace(sizing.ask, share=sizing.share))
     crowd = Crowd.of(study, _cohorts(sizing, people, study.amount(epsilon)), resolved)
     question = resolved.question(

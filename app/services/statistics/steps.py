@@ -60,7 +60,7 @@ from operator import mul
 from app.core.cohort import Cohort, Cohorts
 from app.core.epsilon import MICRO
 from app.core.piece import LastStep, Piece, Taken
-from app.core.study import Relation, StudyDefinition, Trust
+from app.core.study import StudyDefinition, Trust
 from app.estimators.anytime import Steps
 from app.estimators.combination import combination_plan
 from app.estimators.every_level import at_every_level
@@ -159,7 +159,7 @@ def plan_step(
         BudgetExhausted: no person can pay for more than there is.
         NotApplicable: no estimator has an answer.
     """
-    if study.relation is not Relation.REPLACE_ONE:
+    if study.hides_people:
         return None
     # 1. Refine what can be refined, and let join who can pay.
     ledger = PieceLedger(cohorts, pieces, resolved, NOISES[study.noise])
