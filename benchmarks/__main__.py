@@ -19,11 +19,13 @@ from benchmarks import (
     days,
     epochs,
     fleet,
+    former,
     growth,
     hostile,
     largest,
     levels,
     mathematics,
+    memory,
     posts,
     refine,
     releases,
@@ -34,6 +36,7 @@ from benchmarks.report import Ratio, print_json, print_table
 
 SECTIONS: Mapping[str, Callable[..., list[Ratio]]] = {
     "post": posts.run,
+    "former": former.run,
     "answer": answers.run,
     "fleet": fleet.run,
     "batch": batches.run,
@@ -44,6 +47,7 @@ SECTIONS: Mapping[str, Callable[..., list[Ratio]]] = {
     "dashboard": dashboard.run,
     "hostile": hostile.run,
     "largest": largest.run,
+    "memory": memory.run,
     "solver": solver.run,
     "coverage": coverage.run,
     "accuracy": accuracy.run,
@@ -63,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--strict", action="store_true", help="exit status 1 if a goal is missed")
     parser.add_argument("--largest", type=int, help="people in the largest database of `scale`")
     parser.add_argument("--result", type=Path, help="file in which `scale` keeps and finds its points")
+    parser.add_argument("--commit", help="the version that `former` compares with")
     parser.add_argument("--only", choices=accuracy.COMPARISONS, help="one comparison of `accuracy`")
     options = parser.parse_args(arguments)
     configure_logging()
@@ -72,6 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         started = time.monotonic()
         own: Mapping[str, Any] = {
             "scale": {"largest": options.largest, "result": options.result},
+            "former": {"commit": options.commit},
             "accuracy": {"only": options.only},
         }.get(section, {})
         ratios += SECTIONS[section](quick=options.quick, **own)

@@ -133,7 +133,7 @@ class Installation:
     def serve_command(self) -> Iterator[Server]:
         """`dither serve` itself, with what the command puts around the application; one process."""
         port = free_port()
-        with _running(
+        with running(
             [*(sys.executable, "-m", "app.cli", "serve"), *("--port", str(port))], port, self._environment
         ) as process:
             yield Server(process.pid, port)
@@ -190,20 +190,20 @@ def serve(factory: str, *, workers: int, environment: Mapping[str, str]) -> Iter
         *("--host", "127.0.0.1", "--port", str(port), "--workers", str(workers)),
         *("--no-access-log", "--no-server-header", "--ws", "none", "--log-level", "warning"),
     ]
-    with _running(command, port, environment):
+    with running(command, port, environment):
         yield port
 
 
 @contextmanager
-def _running(
-    command: Sequence[str], port: int, environment: Mapping[str, str]
+def running(
+    command: Sequence[str], port: int, environment: Mapping[str, str], tree: Path = ROOT
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A process that serves a port, from its readiness on. Its log, a line a request, goes to a file."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("DITHER_")}
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             command,
-            cwd=ROOT,
+            cwd=tree,
             env={**inherited, **environment},
             stdin=subprocess.DEVNULL,
             stderr=log,
