@@ -38,6 +38,8 @@ def show_release(found: Release) -> None:
             named.append(_AT_ALL_STEPS)
         if any(one.simultaneous for one in found.groups):
             named.append("all labels together")
+        if found.standardize:
+            named.append("weight")
         if any(one.drawn_to_whole is not None for one in found.groups):
             named.append("drawn to the whole")
         if any(one.outside_at_most is not None for one in found.groups):
@@ -240,6 +242,7 @@ def _label(one: LabelAnswer, found: Release) -> dict[str, object]:
         "population": interval_text(one.population_interval),
         _AT_ALL_STEPS: interval_text(one.anytime),
         "all labels together": interval_text(one.simultaneous),
+        "weight": one.weight,
         "drawn to the whole": one.drawn_to_whole,
         "outside at most": None if one.outside_at_most is None else f"{one.outside_at_most:.2%}",
     }
@@ -251,7 +254,9 @@ def _counted(one: LabelAnswer, noisy_count: float) -> str:
 
 
 def _standardized(shares: Mapping[str, Mapping[str, float]]) -> str:
-    return ", ".join(f"{label} {share:g}" for own in shares.values() for label, share in own.items())
+    return "; ".join(
+        ", ".join(f"{label} {share:g}" for label, share in own.items()) for own in shares.values()
+    )
 
 
 def _between(labels: Mapping[str, Sequence[str]]) -> str:

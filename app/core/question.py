@@ -146,8 +146,9 @@ FIELDS: Mapping[str, Field] = {
     ),
     "standardize": Field(
         help="The share of each label in the population, which sum to 1: the mean is that of the answers for "
-        "labels, so weighed.",
-        more="It costs what the answer by these labels costs, after that nothing.",
+        "labels, so weighed. Of several attributes with semicolons between: raked to all of them.",
+        more="It costs what the answer by these labels costs, after that nothing. How several attributes go "
+        "together is as among the people who contributed; where their number is secret it takes one.",
         metavar="NAME:LABEL=SHARE,...",
         label="Standardize to the population",
         example="region:north=.4,south=.6",

@@ -152,6 +152,15 @@ def request_body() -> dict[str, Any]:
                 "required": [HALF_WIDTH],
                 "examples": [{HALF_WIDTH: 1}],
             },
+            "standardize": {
+                **_FIELDS["standardize"],
+                "type": ["string", "object"],
+                "additionalProperties": {
+                    "type": "object",
+                    "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1},
+                },
+                "examples": [{"region": {"north": 0.4, "south": 0.6}}],
+            },
             "parameters": {
                 "type": "object",
                 "properties": parameters,
@@ -252,6 +261,8 @@ def read_question(
                 errors.append(FieldError(name, f"must be a number, or an object with {HALF_WIDTH}"))
                 continue
             value = value[HALF_WIDTH]
+        if name == "standardize" and isinstance(value, dict):
+            value = _of_shares(value)
         if name in LISTS and isinstance(value, list) and all(isinstance(one, str) for one in value):
             value = ",".join(value)
         if name not in _FIELDS and name not in parameter_names:
@@ -275,6 +286,16 @@ def read_question(
     if errors:
         raise InvalidRequest.naming(errors, "the question is ")
     return Ask(**known, parameters=parameters)
+
+
+def _of_shares(shares: Mapping[str, object]) -> object:
+    """The shares of labels as they are in an address; what is no object of objects of numbers stays."""
+    texts = []
+    for name, own in shares.items():
+        if not isinstance(own, dict) or not all(isinstance(share, str) for share in own.values()):
+            return shares
+        texts.append(f"{name}:" + ",".join(f"{label}={share}" for label, share in own.items()))
+    return ";".join(texts)
 
 
 def query_of(request: ApiRequest) -> dict[str, str]:

@@ -8,6 +8,7 @@ from tests.api.service import Service, assert_problem
 
 REGIONS = ["north", "south", "east", "empty"]
 VALUES = {"north": 20, "south": 80, "east": 60}
+ALL_NORTH = "region:north=1,south=0,east=0,empty=0"
 
 
 @pytest.fixture
@@ -74,6 +75,7 @@ async def test_known_shares_mend_a_mean_that_is_drawn_to_those_who_ask_for_littl
     assert found["standardize"] == {"region": weights}
     expected = sum(weights[name] * groups[name]["estimate"] for name in VALUES)
     assert found["estimate"] == pytest.approx(expected)
+    assert {name: group["weight"] for name, group in groups.items()} == weights
     assert abs(found["estimate"] - 60) < 20, "but with a probability below 1e-8"
     assert found["interval"]["coverage"] == "exact", "all in a region weigh alike"
     plain = await ask(service, survey, "mean?by=region&estimator=uniform")
@@ -139,6 +141,8 @@ async def test_simultaneous_intervals_stand_beside_plain_ones(service: Service, 
         ("standardize=region:north=-1,south=1,east=1,empty=0", "standardize", "between 0 and 1"),
         ("standardize=region:north=x,south=1,east=0,empty=0", "standardize", "between 0 and 1"),
         ("standardize=region:north=1e-99,south=1,east=0,empty=0", "standardize", "between 0 and 1"),
+        (f"standardize={ALL_NORTH};{ALL_NORTH}", "standardize", "names region twice"),
+        (f"standardize={ALL_NORTH};sex:f=1", "standardize", "an attribute of the study: region"),
         ("standardize=region", "standardize", "such as region:north=.4,south=.6"),
         ("statistic=sd&standardize=region:north=1,south=0,east=0,empty=0", "standardize", "a mean"),
         ("statistic=median&standardize=region:north=1", "standardize", "a mean"),

@@ -245,3 +245,27 @@ def test_a_command_asks_until_an_interval_is_small_enough(ask: Asker, study: str
         named = ask("analyse", "release", study, *bad)
         assert named.status != 0
         assert "until" in named.errors
+
+
+@pytest.mark.long
+def test_a_mean_is_standardized_to_the_shares_of_two_attributes(ask: Asker, tmp_path):
+    study = ("study", "create", "rooms", "--lower", "0", "--upper", "100", "--epsilon-max", "5")
+    attributes = ("--attributes", "town=north,south", "--attributes", "age=young,old")
+    assert ask("admin", *study, *attributes).status == 0
+    cells = [("north", "young"), ("north", "old"), ("north", "old"), ("south", "young"), ("south", "old")]
+    file = tmp_path / "rooms.csv"
+    file.write_text(
+        "subject,value,town,age\n"
+        + "".join(f"r{n},{20 + 10 * (n % 5)},{','.join(cells[n % 5])}\n" for n in range(200))
+    )
+    sent = ("contribute", "contribute", "rooms", str(file), "--trust", "central", "--epsilon", "5")
+    assert ask(*sent, "--directory", str(tmp_path / "device")).status == 0
+    question = ("rooms", "--standardize", "town:north=.5,south=.5;age:young=.25,old=.75", "--share", ".5")
+    found = json.loads(ask("analyse", "mean", *question, "--json").output)
+    of_town = [one["weight"] for one in found["groups"] if one["where"]["town"] == "north"]
+    assert sum(of_town) == pytest.approx(0.5)
+    shown = ask("analyse", "mean", *question).output
+    assert "weight" in shown.splitlines()[0].split("\t")
+    assert "north 0.5, south 0.5; young 0.25, old 0.75" in " ".join(shown.split())
+    refused = ask("analyse", "mean", "rooms", "--standardize", "town:north=.5,south=.5;age:young=.25,old=.8")
+    assert "shares of age that sum to 1" in " ".join(refused.errors.split())

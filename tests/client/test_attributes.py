@@ -107,7 +107,10 @@ def test_labels_and_shares_go_over_the_wire_as_one_text(client: Any, service: Fa
         client.difference("commute", between=between)
     for shares in ({"region": {"north": 0.4, "south": Decimal("0.60")}}, "region:north=0.4,south=0.60"):
         client.mean("commute", standardize=shares, simultaneous=True)
+    several = {"region": {"north": 0.4, "south": 0.6}, "age": {"-39": Decimal("0.5"), "40-": 0.5}}
+    client.mean("commute", standardize=several)
     asked = [dict(request.url.params) for request in service.log if request.method == "GET"]
+    assert asked.pop() == {"standardize": "region:north=0.4,south=0.6;age:-39=0.5,40-=0.5"}
     assert asked[-4:-2] == [{"of": "mean", "between": "region:north,south"}] * 2
     wanted = {"standardize": "region:north=0.4,south=0.60", "simultaneous": "true"}
     assert asked[-2:] == [wanted] * 2

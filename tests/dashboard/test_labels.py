@@ -128,6 +128,37 @@ async def test_a_difference_is_asked_for_and_others_are_read_off_it_for_nothing(
         assert (page.status_code, reason in text_of(page.text)) == (status, True), text_of(page.text)
 
 
+async def test_shares_of_two_attributes_are_read_off_the_answer_for_their_combinations(
+    browser: Browser, service: Service
+):
+    study = await service.study(attributes={"region": ["north", "south"], "age": ["young", "old"]}, tilt=0)
+    records = [
+        {
+            "subject": f"p{number}",
+            "value": 20 * (number % 4),
+            "epsilon": 5,
+            "trust": "central",
+            "attributes": {
+                "region": ("north", "south")[number % 2],
+                "age": ("young", "old")[number // 2 % 2],
+            },
+        }
+        for number in range(80)
+    ]
+    path = f"/v1/studies/{study}/contributions/batch"
+    assert (await service.call("POST", path, "contribute", json=records)).status_code == 200
+    await browser.log_in("analyse")
+    location = await ask(browser, study, {"statistic": "mean", "by": "region,age"})
+    plain = await browser.get(location)
+    assert ">weight</th>" not in plain.text
+    asked = "standardize=region:north=.3,south=.7;age:young=.4,old=.6"
+    page = await browser.get(f"{location.partition('?')[0]}?{asked}")
+    assert page.status_code == 200, text_of(page.text)
+    assert "The mean over the shares north 0.3, south 0.7; young 0.4, old 0.6" in text_of(page.text)
+    assert ">weight</th>" in page.text
+    assert "0.12" in text_of(page.text), "of independent attributes the weight is the product of shares"
+
+
 async def test_an_answer_without_labels_has_no_difference_and_one_of_shares_nothing_to_read(
     browser: Browser, service: Service, survey: str
 ):

@@ -107,3 +107,57 @@ def test_secret_labels_hold_together_and_plain_intervals_do_not(least_offer: int
         assert counts[name] / SECRET_ROUNDS >= least, name
     # Where offers may differ, intervals allow for people who weigh more.
     assert counts["plain"] / SECRET_ROUNDS < least or least_offer == MICRO, "the control fails"
+
+
+CELLS = {
+    ("north", "young"): (0.2, 15),
+    ("north", "old"): (0.9, 60),
+    ("south", "young"): (0.1, 40),
+    ("south", "old"): (0.5, 10),
+}
+"""Mean and people of each cell; attributes go together."""
+
+MARGINS = "region:north=.3,south=.7;age:young=.4,old=.6"
+
+
+def test_raked_means_hold_and_those_of_one_margin_do_not():
+    """The truth is weighed by the root of the quadratic that two by two cells have in closed form."""
+    survey = replace(STUDY, attributes=Attributes.of({"region": ["north", "south"], "age": ["young", "old"]}))
+    cohorts = [
+        cohort_of(number, 4 * MICRO, [int(mean * GRID_SIZE)] * people, segment=number - 1)
+        for number, (mean, people) in enumerate(CELLS.values(), start=1)
+    ]
+    (a, b, c, d), row, column = [people for _, people in CELLS.values()], 0.3, 0.4
+    odds = a * d / (b * c)
+    linear = 1 - row - column + odds * (row + column)
+    first = (math.sqrt(linear**2 + 4 * (1 - odds) * odds * row * column) - linear) / (2 * (1 - odds))
+    weights = (first, row - first, column - first, 1 - row - column + first)
+    truth = sum(weight * mean for weight, (mean, _) in zip(weights, CELLS.values(), strict=True))
+    resolved = resolve(survey, Ask(by="region,age", estimator="uniform", share=MICRO, tilt=0))
+    question = resolved.question(survey, people=a + b + c + d)
+    step = plan_by(survey, cohorts, resolved, question, [], None)
+    raked = Reading.of(survey, Ask(standardize=MARGINS))
+    counts = dict.fromkeys(("raked", "one margin", "narrow"), 0)
+    for _ in range(ROUNDS):
+        found, _ = take(step, cohorts)
+        body = json.dumps(taken_out({**asdict(found), **found.details})[0]).encode()
+        shown = json.loads(read_off(body, raked, survey))
+        counts["raked"] += held(shown["interval"], truth)
+        lower, upper = (shown["interval"][end] for end in ("lower", "upper"))
+        middle, half = (lower + upper) / 2, (upper - lower) / 2
+        counts["narrow"] += abs(middle - truth) <= half / 3
+        # The same interval about the answer that knows the shares of regions alone.
+        of_region = {"north": (a, b), "south": (c, d)}
+        centers = [group["error"]["center"] for group in shown["groups"]]
+        only = sum(
+            share * people / sum(of_region[region]) * center
+            for (region, share), pair in zip(
+                {"north": 0.3, "south": 0.7}.items(), (centers[:2], centers[2:]), strict=True
+            )
+            for people, center in zip(of_region[region], pair, strict=True)
+        )
+        counts["one margin"] += abs(only - truth) <= half
+    assert counts["raked"] / ROUNDS >= 0.95 - SLACK
+    assert counts["raked"] / ROUNDS <= 0.96 + SLACK, "no wider than need be"
+    assert counts["narrow"] / ROUNDS < 0.95 - SLACK, "the control fails"
+    assert counts["one margin"] / ROUNDS < 0.95 - SLACK, "the control fails"

@@ -111,9 +111,11 @@ class FoundPlan(PricedPlan):
         expected = question.expected or GUESS
         means = asked.over(expected.found)
         small = frozenset(number for number, one in enumerate(means.sums) if one.plan is None)
+        read = question.label_weights
+        weights = {} if read is None else read.of(_cells(labels, question.by))
         for number in small:
             where = labels[number][0].where
-            if label_of(where, question.by) in question.needs:
+            if label_of(where, question.by) in weights:
                 raise NotApplicable(
                     f"Not enough people with {conditions_of(where)} can take part: there is nothing to read."
                 )
@@ -163,6 +165,11 @@ class FoundPlan(PricedPlan):
     def of_mean(self) -> Plan:
         """Over the range that is expected."""
         return self.means.plan
+
+    @property
+    def cells(self) -> Mapping[str, int]:
+        """See `PricedPlan`."""
+        return _cells(self.asked.labels, self.asked.question.by)
 
     def unit(self, study: StudyDefinition) -> float:
         """The width of that [data's unit]."""
@@ -243,6 +250,10 @@ class FoundPlan(PricedPlan):
             },
             **details,
         }
+
+
+def _cells(labels: Sequence[tuple[ShapeQuestion, Crowd]], by: str) -> Mapping[str, int]:
+    return {label_of(own.where, by): crowd.people for own, crowd in labels} if by else {}
 
 
 def _first(question: ShapeQuestion, offer: int) -> int:

@@ -130,6 +130,11 @@ class PricedPlan(AnyMade, ShapeEstimator, ABC):
         return None
 
     @property
+    def cells(self) -> Mapping[str, int]:
+        """The people of each label, where what is read off such a mean is weighed by them."""
+        return {}
+
+    @property
     def statistics(self) -> tuple[str, ...]:
         """What can be read off the answer, where that is not what was asked alone."""
         return ()

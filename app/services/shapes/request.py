@@ -147,7 +147,8 @@ class ShapeRequest(AnyRequest):
         """Of a mean and what is read off it in the unit of that; of a found range as of the expected one."""
         study, shown = self.study.definition, made.for_all
         if shown.of_mean is not None:
-            return Readable(study=study, plan=shown.of_mean, people=shown.crowd.people).accuracy(reading)
+            people, cells = shown.crowd.people, shown.cells
+            return Readable(study=study, plan=shown.of_mean, people=people, cells=cells).accuracy(reading)
         with confidence.at(reading.level):
             return Accuracy(error=made.predicted_error, half_width=shown.half_width)
 

@@ -12,6 +12,7 @@ from app.core.epsilon import MICRO, share_of
 from app.core.release import Asked
 from app.core.study import StudyDefinition
 from app.services.statistics import levels
+from app.services.statistics.label_weights import LabelWeights
 from app.services.statistics.levels import Level, Numbered
 
 
@@ -31,8 +32,9 @@ class AnyQuestion:
         by: The attributes for each of whose cells it asks besides, with commas between; a cell is a label, or
             one of each. Empty for none.
         measure: Of which measure, in a study of several; empty in others.
-        needs: Cells of `by` without an answer for which there is nothing to read. No part of the question.
         public: Whether it asks for the number of people where that is public: then it charges no one.
+        label_weights: Of cells of `by` in a number that is read off several; without an answer for one that
+            weighs anything there is nothing to read. No part of the question.
     """
 
     estimator: str
@@ -46,8 +48,8 @@ class AnyQuestion:
     where: Mapping[str, str] = field(default_factory=dict)
     by: str = ""
     measure: str = ""
-    needs: tuple[str, ...] = ()
     public: bool = False
+    label_weights: LabelWeights | None = None
 
     @property
     def known(self) -> float | None:

@@ -16,7 +16,7 @@ from app.core.piece import LastStep, Piece
 from app.core.quota import QuotaUse
 from app.core.release import Facts, StoredRelease
 from app.core.study import Study, StudyDefinition
-from app.estimators.interface import Accuracy
+from app.estimators.interface import Accuracy, NotApplicable
 from app.estimators.together import KnownError
 from app.services.replies import Idempotency
 from app.services.statistics import gain, says_nothing
@@ -364,9 +364,13 @@ _ROUNDED = 1 + 1e-9
 def _is_near(body: bytes, wanted: float, reading: Reading) -> bool:
     """Whether an answer is as exact as is wanted: half of its interval, or of that of what is read off it."""
     document = json.loads(body)
-    if reading.weights:
-        groups = {label_of(one["where"], reading.by): one.get("error") for one in document["groups"]}
-        parts = [(weight, groups[label]) for label, weight in reading.weights.items()]
+    if reading.label_weights:
+        groups = {label_of(one["where"], reading.by): one for one in document["groups"]}
+        try:
+            weights = reading.label_weights.of({name: one["people"] for name, one in groups.items()})
+        except NotApplicable:
+            return False
+        parts = [(weight, groups[label].get("error")) for label, weight in weights.items()]
         if any(error is None for _, error in parts):
             return False
         known = KnownError.weighted([(weight, KnownError.read(error)) for weight, error in parts])

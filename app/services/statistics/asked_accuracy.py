@@ -1,13 +1,14 @@
 """How accurate what is read off an answer will be, in its own unit, from the plan of the mean."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from app.core.study import StudyDefinition
 from app.estimators import confidence
 from app.estimators.interface import Accuracy, Plan
 from app.estimators.together import ErrorBound
 from app.services.statistics import planned_errors, planning
+from app.services.statistics.label_weights import LabelWeights
 from app.services.statistics.questions import SD, SUM, VARIANCE
 from app.services.statistics.reading import Reading
 
@@ -20,11 +21,13 @@ class Readable:
         study: The study; of one of several measures, the study of that one.
         plan: Of all people.
         people: All people, where their number is public.
+        cells: Those of each cell of a question by labels, where their number is public.
     """
 
     study: StudyDefinition
     plan: Plan
     people: int
+    cells: Mapping[str, int] = field(default_factory=dict)
 
     def accuracy(self, reading: Reading) -> Accuracy:
         r"""The error and the interval that an answer is planned to have [the statistic's unit].
@@ -38,8 +41,8 @@ class Readable:
 
     def _accuracy(self, reading: Reading) -> Accuracy:
         width, public = float(self.study.grid.width), not self.study.hides_people
-        if reading.weights:
-            return self._weighted(self._parts(reading), public=public)
+        if reading.label_weights:
+            return self._weighted(self._parts(reading.label_weights), public=public)
         if reading.statistic in (VARIANCE, SD) and self.plan.spread is not None:
             spread = self.plan.spread()
             return spread if reading.statistic == VARIANCE else spread.root
@@ -58,17 +61,18 @@ class Readable:
         """How far one local report can move it [the statistic's unit]; None without reports in it."""
         if reading.statistic in (VARIANCE, SD):
             return None
-        parts = self._parts(reading) if reading.weights else [(self._times(reading), self.plan)]
+        label_weights = reading.label_weights
+        parts = self._parts(label_weights) if label_weights else [(self._times(reading), self.plan)]
         moves = [abs(times) * plan.one_report for times, plan in parts if plan.one_report is not None]
         return max(moves, default=None)
 
     def _times(self, reading: Reading) -> int:
         return self.people if reading.statistic == SUM else 1
 
-    def _parts(self, reading: Reading) -> list[tuple[float, Plan]]:
+    def _parts(self, label_weights: LabelWeights) -> list[tuple[float, Plan]]:
         """What each label weighs; those without an answer have none."""
-        names = list(self.study.attributes.cells(reading.by))
-        weighed = [(weight, self.plan.labels[names.index(name)]) for name, weight in reading.weights.items()]
+        plans = dict(zip(label_weights.cells, self.plan.labels, strict=True))
+        weighed = [(weight, plans[name]) for name, weight in label_weights.of(self.cells).items()]
         return [(weight, plan()) for weight, plan in weighed if plan is not None]
 
     def _weighted(self, parts: Sequence[tuple[float, Plan]], *, public: bool) -> Accuracy:

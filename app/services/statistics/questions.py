@@ -13,6 +13,7 @@ from app.estimators.hourglass import FLOOR, LEVEL_PARAMETER
 from app.estimators.interface import Question
 from app.estimators.transformed import MOMENTS, Transformed
 from app.services.statistics.any_question import AnyQuestion, digest_of
+from app.services.statistics.label_weights import LabelWeights
 from app.services.statistics.levels import Level, level_of, tilt_of
 
 MEAN, SUM, VARIANCE, SD = "mean", "sum", "variance", "sd"
@@ -53,7 +54,7 @@ class Ask:
         where: Of whom, as name:label with commas between; empty for all people.
         by: Attributes with commas between, of each cell of which it asks; empty for none.
         simultaneous, standardize, of, between: What is read off the answer, see `statistics.reading`.
-        needs: Labels of `by` without an answer for which there is nothing to read.
+        label_weights: See `AnyQuestion`.
         read: What is read off the answer, where this is the question of a reading and has `until`.
         measure: Of which measure, in a study of several; in others empty, or the name of the one.
         level: Of intervals; how an answer is read is no part of the question.
@@ -74,7 +75,7 @@ class Ask:
     standardize: str = ""
     of: str = ""
     between: str = ""
-    needs: tuple[str, ...] = ()
+    label_weights: LabelWeights | None = None
     read: "Ask | None" = None
     measure: str = ""
     level: float = confidence.LEVEL
@@ -239,7 +240,7 @@ def asked_of(study: StudyDefinition, ask: Ask, errors: list[FieldError]) -> dict
         "where": where,
         "by": by,
         "measure": ask.measure,
-        "needs": ask.needs,
+        "label_weights": ask.label_weights,
     }
 
 

@@ -13,6 +13,7 @@ from app.core.errors import FieldError, InvalidRequest
 from app.core.grid import NotANumber, parse_decimal
 from app.core.study import StudyDefinition
 from app.estimators import confidence
+from app.services.statistics.label_weights import LabelWeights
 from app.services.statistics.questions import (
     AT,
     COUNT,
@@ -47,8 +48,9 @@ class Reading:
         ask: The question of the release.
         statistic: One of `READ`, or of a shape.
         simultaneous: Whether labels have intervals that hold at once, besides.
-        by: The attribute of `shares` and `between`.
-        shares: Of the population that each label has, if known; they sum to one. Empty without.
+        by: The attributes of the labels that are read.
+        shares: Of the population that each label of an attribute has, if known; those of one sum to 1. Empty
+            without.
         between: The two labels of a difference; empty for other statistics.
         level: Of the intervals that are read.
         line: Of a regression the number that is explained, and the one that explains; empty for others.
@@ -59,7 +61,7 @@ class Reading:
     statistic: str
     simultaneous: bool = False
     by: str = ""
-    shares: Mapping[str, Fraction] = field(default_factory=dict)
+    shares: Mapping[str, Mapping[str, Fraction]] = field(default_factory=dict)
     between: tuple[str, ...] = ()
     level: float = confidence.LEVEL
     line: tuple[str, ...] = ()
@@ -75,7 +77,7 @@ class Reading:
         if ask.measure == study.one_measure:
             ask = replace(ask, measure="")
         errors: list[FieldError] = []
-        shares: Mapping[str, Fraction] = {}
+        shares: Mapping[str, Mapping[str, Fraction]] = {}
         between: tuple[str, ...] = ()
         by = ask.by
         try:
@@ -96,12 +98,13 @@ class Reading:
             errors.append(FieldError("of", f"must be {MEAN}"))
         try:
             if ask.standardize and ask.statistic == MEAN:
-                by, shares = _shares(study, ask.standardize)
+                shares = _shares(study, ask.standardize)
+                by = ",".join(shares)
         except ValueError as error:
             errors.append(FieldError("standardize", str(error)))
         if ask.standardize and ask.statistic != MEAN:
             errors.append(FieldError("standardize", f"applies to a {MEAN}"))
-        if ask.by and by != ask.by:
+        if ask.by and set(by.split(",")) != set(ask.by.split(",")):
             errors.append(FieldError("by", f"must be {by} here, or not be given"))
         if ask.simultaneous and ask.statistic not in (MEAN, SUM, DIFFERENCE):
             errors.append(FieldError("simultaneous", f"applies to {MEAN}, {SUM} and {DIFFERENCE}"))
@@ -137,15 +140,23 @@ class Reading:
             at=at,
         )
         read = None if ask.until is None else ask
-        return replace(reading, ask=replace(plain, needs=tuple(reading.weights), read=read))
+        return replace(reading, ask=replace(plain, label_weights=reading._weighed(study), read=read))
 
     @property
-    def weights(self) -> Mapping[str, float]:
-        """What each label weighs in the number that is read off several; empty where none is."""
+    def label_weights(self) -> LabelWeights | None:
+        """What labels weigh in the number that is read off several; None where none is."""
+        return self.ask.label_weights
+
+    def _weighed(self, study: StudyDefinition) -> LabelWeights | None:
         if self.between:
             one, other = self.between
-            return {one: 1.0, other: -1.0}
-        return {label: float(share) for label, share in self.shares.items() if share}
+            return LabelWeights(cells=study.attributes.cells(self.by), fixed={one: 1.0, other: -1.0})
+        if not self.shares:
+            return None
+        shares = {
+            name: {label: float(share) for label, share in own.items()} for name, own in self.shares.items()
+        }
+        return LabelWeights.of_shares(study.attributes, self.by, shares)
 
 
 def _no_until(study: StudyDefinition, ask: Ask) -> str:
@@ -228,7 +239,27 @@ def _between(study: StudyDefinition, text: str) -> tuple[str, tuple[str, ...]]:
     return name, tuple(labels)
 
 
-def _shares(study: StudyDefinition, text: str) -> tuple[str, Mapping[str, Fraction]]:
+def _shares(study: StudyDefinition, text: str) -> Mapping[str, Mapping[str, Fraction]]:
+    """The shares of each attribute that is named, in the order of the study.
+
+    Raises:
+        ValueError: the reason.
+    """
+    found: dict[str, Mapping[str, Fraction]] = {}
+    for part in text.split(";"):
+        name, shares = _shares_of_one(study, part)
+        if name in found:
+            raise ValueError(f"names {name} twice")
+        found[name] = shares
+    if len(found) > 1 and study.hides_people:
+        raise ValueError(
+            "must name one attribute where the number of people is secret: the shares of several are met by "
+            "weights that depend on how many people each combination of labels has"
+        )
+    return {name: found[name] for name in study.attributes.labels if name in found}
+
+
+def _shares_of_one(study: StudyDefinition, text: str) -> tuple[str, Mapping[str, Fraction]]:
     name, parts = _attribute(
         study, text, "an attribute and the share of each label, such as region:north=.4,south=.6"
     )
@@ -243,7 +274,7 @@ def _shares(study: StudyDefinition, text: str) -> tuple[str, Mapping[str, Fracti
         raise ValueError(f"must give every label of {name}: {', '.join(known)}")
     total = sum(found.values(), Fraction())
     if abs(total - 1) > _ROUNDING:
-        raise ValueError(f"must have shares that sum to 1, and they sum to {float(total):g}")
+        raise ValueError(f"must have shares of {name} that sum to 1, and they sum to {float(total):g}")
     return name, {label: found[label] / total for label in known}
 
 

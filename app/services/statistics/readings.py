@@ -12,6 +12,7 @@ from app.estimators import confidence
 from app.estimators.interface import Coverage, Interval, NotApplicable
 from app.estimators.together import ErrorBound, KnownError, together
 from app.services.statistics import planned_errors
+from app.services.statistics.label_weights import LabelWeights
 from app.services.statistics.questions import MEAN, SUM
 from app.services.statistics.reading import DIFFERENCE, Reading
 
@@ -39,13 +40,13 @@ def read_off(body: bytes, reading: Reading, study: StudyDefinition) -> bytes:
             ends = _ends(document, study)
             groups = [group | {"simultaneous": _simultaneous(group, len(groups), ends)} for group in groups]
         document["groups"] = [_of_group(group, reading.statistic) for group in groups]
-    if reading.statistic != MEAN or reading.weights:
+    if reading.statistic != MEAN or reading.label_weights:
         document.pop("error", None)
-    if reading.weights or reading.statistic not in (MEAN, SUM):
+    if reading.label_weights or reading.statistic not in (MEAN, SUM):
         # A variance has no such interval, and what is read off labels has one of its own.
         document.pop("anytime", None)
-    if reading.weights:
-        document |= _weighted(document, reading, study)
+    if reading.label_weights:
+        document |= _weighted(document, reading, reading.label_weights, study)
     elif reading.statistic != MEAN:
         if reading.statistic != SUM and reading.statistic not in document:
             raise NotApplicable(_NO_VARIANCE)
@@ -182,11 +183,14 @@ def _ends(document: Document, study: StudyDefinition) -> tuple[float, float]:
     return float(study.grid.lower), float(study.grid.upper)
 
 
-def _weighted(document: Document, reading: Reading, study: StudyDefinition) -> Document:
+def _weighted(
+    document: Document, reading: Reading, label_weights: LabelWeights, study: StudyDefinition
+) -> Document:
     """A weighted sum of the answers for labels."""
     groups = {label_of(group["where"], reading.by): group for group in document["groups"]}
-    parts = [(weight, groups[label]) for label, weight in reading.weights.items()]
     secret = study.hides_people
+    weights = label_weights.of({} if secret else {name: one["people"] for name, one in groups.items()})
+    parts = [(weight, groups[label]) for label, weight in weights.items()]
     # Before anything else, since a label without an answer has no numbers.
     held = [(weight, _held_with(one, len(reading.between or groups))) for weight, one in parts if secret]
     known = KnownError.weighted([(weight, _known(one)) for weight, one in parts if not secret])
@@ -222,7 +226,11 @@ def _weighted(document: Document, reading: Reading, study: StudyDefinition) -> D
     if reading.between:
         return shown | {"of": MEAN, "between": {reading.by: list(reading.between)}}
     return shown | {
-        "standardize": {reading.by: {label: float(share) for label, share in reading.shares.items()}}
+        "standardize": {
+            name: {label: float(share) for label, share in own.items()}
+            for name, own in reading.shares.items()
+        },
+        "groups": [one | {"weight": weights.get(name, 0.0)} for name, one in groups.items()],
     }
 
 

@@ -1,7 +1,7 @@
 """A request for a mean, or what is read off one: what stands for it, and what it is planned from."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -120,10 +120,14 @@ class ReleaseRequest(AnyRequest):
         """Refuse a step without an answer for a label that is needed.
 
         Raises:
-            NotApplicable: names the label.
+            NotApplicable: names the label, or no weights of labels are what is asked for.
         """
+        label_weights, by = self.question.label_weights, self.question.by
+        if label_weights is None or not made.parts:
+            return
+        weights = label_weights.of(self._cells(made))
         for part in made.parts:
-            if part.plan is None and label_of(part.where, self.question.by) in self.question.needs:
+            if part.plan is None and label_of(part.where, by) in weights:
                 raise NotApplicable(
                     f"No person with {conditions_of(part.where)} can take part: there is nothing to read."
                 )
@@ -150,7 +154,13 @@ class ReleaseRequest(AnyRequest):
 
     def readable(self, made: PlannedMean) -> Readable:
         """What is read off an answer."""
-        return Readable(study=self.study.definition, plan=made.plan, people=made.people)
+        return Readable(
+            study=self.study.definition, plan=made.plan, people=made.people, cells=self._cells(made)
+        )
+
+    def _cells(self, made: PlannedMean) -> Mapping[str, int]:
+        """The people of each label; none where that is secret."""
+        return {label_of(part.where, self.question.by): part.people for part in made.parts}
 
     def accuracy(self, made: PlannedMean, reading: Reading) -> Accuracy:
         """Of what is read off an answer, in the unit of that."""

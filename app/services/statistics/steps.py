@@ -97,6 +97,11 @@ class LabelPart:
     left_out: int
     silent: int = 0
 
+    @property
+    def people(self) -> int:
+        """All who have the label."""
+        return sum(self.cohorts.column("count"))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeanStep(PieceStep):
@@ -309,11 +314,10 @@ def _of_label(
 ) -> tuple[Mapping[str, str], int, int, Conclusion | None]:
     """Condition, people, those who are left out, and the answer of one label."""
     checkpoint()
-    people = sum(part.cohorts.column("count"))
     if part.plan is None:
-        return part.where, people, people, None
+        return part.where, part.people, part.people, None
     found = read(part.plan(), [pieces[piece.number] for piece in part.pieces], part.cohorts)
-    return part.where, people, part.left_out + part.silent, found
+    return part.where, part.people, part.left_out + part.silent, found
 
 
 def _own_weights(

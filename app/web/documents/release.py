@@ -160,6 +160,9 @@ class GroupOut(LabelOut):
         None,
         description="With `simultaneous=true`: for the dataset; those of all labels hold together.",
     )
+    weight: float | None = Field(
+        None, description="Its part of a standardized mean; left out of other answers."
+    )
     drawn_to_whole: float | None = Field(
         None,
         description="The estimate drawn to that for all people, by as much as its error is more than the "
@@ -281,7 +284,9 @@ class ReleaseOut(PublishedOut[GroupOut]):
         description="The estimator that was asked for; `auto` leaves the choice to the service."
     )
     standardize: dict[str, dict[str, float]] | None = Field(
-        None, description="The share of each label in the mean; left out of other answers."
+        None,
+        description="The known share of each label, of each attribute that the mean is standardized to; "
+        "left out of other answers.",
     )
     of: str | None = Field(None, description="Of a difference: of what; left out of other answers.")
     between: dict[str, list[str]] | None = Field(

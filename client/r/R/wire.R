@@ -94,8 +94,8 @@ parameters <- function(...) {
       return(paste0(names(value), ":", paste(value[[1]], collapse = ",")))
     }
     if (name == "standardize") {
-      shares <- value[[1]]
-      return(paste0(names(value), ":", paste0(names(shares), "=", vapply(shares, text, ""), collapse = ",")))
+      shares <- vapply(value, function(own) paste0(names(own), "=", vapply(own, text, ""), collapse = ","), "")
+      return(paste0(names(value), ":", shares, collapse = ";"))
     }
     paste(vapply(value, text, ""), collapse = ",")
   })
