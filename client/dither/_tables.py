@@ -1,7 +1,6 @@
 """Answers as people look at them: rows, data frames, HTML for a notebook, plots, CSV and Parquet.
 
-Everything is made from the document that the service sent, so a field that a newer service adds is there,
-too.
+All is made from the document that the service sent, so fields that a newer service adds are there, too.
 """
 
 import csv

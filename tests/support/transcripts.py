@@ -19,6 +19,7 @@ from app.services.shapes import coordinates, counts, covariances, found_means
 from app.services.shapes import plans as shape_plans
 from app.services.shapes import trees as shape_trees
 from app.services.statistics import combining, piece_noise, planning, steps
+from app.services.statistics.crowds import Crowd
 
 VARYING: tuple[tuple[re.Pattern[bytes], bytes | Callable[[re.Match[bytes]], bytes]], ...] = (
     (
@@ -90,8 +91,8 @@ def fix_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     def combined(study: Any, cohorts: Any, *rest: Any) -> Any:
         return combine(study, with_same_public(cohorts), *rest)
 
-    def weighted(crowd: Any, weighing: Any, cells: int, counts: Any) -> list[int]:
-        return [7_000_000 * (place % 5 + 1) for place in range(cells)]
+    def weighed(crowd: Any, weights: Any, counts: Any, length: int) -> list[int]:
+        return [7_000_000 * (place % 5 + 1) for place in range(length)]
 
     monkeypatch.setattr(planning, "noisy", noisy)
     monkeypatch.setattr(coordinates.CoordinatesPlan, "noisy", lambda plan, sums, *_: (noisy(plan, sums), ()))
@@ -113,7 +114,7 @@ def fix_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     def level(tree: shape_trees.Tree, place: int, starts: tuple[int, ...], counts: object) -> Drawn:
         return Drawn(starts=starts, counts=(1_000_000,) * (len(starts) + 1))
 
-    monkeypatch.setattr(shape_plans, "weighted_counts", weighted)
+    monkeypatch.setattr(Crowd, "weighed", weighed)
     monkeypatch.setattr(shape_plans, "draw", lambda noise, queries: (0,) * queries)
     monkeypatch.setattr(
         found_means.SumsInRange, "noisy", lambda sums, *_: [40_000_000_000 for _ in sums.plan.queries]

@@ -25,6 +25,7 @@ from app.estimators.quantiles import error_law
 from app.services.shapes import found_means
 from app.services.shapes.found_plans import FoundPlan
 from app.services.shapes.kinds import resolve
+from app.services.statistics.label_weights import LabelWeights
 from app.services.statistics.questions import Ask
 from dither_research.histories import STUDY, cohort_of
 
@@ -183,8 +184,9 @@ def test_public_people_and_people_who_cannot_pay_have_their_place_in_labels():
     assert {one.cohort_id for one in plan.charges()} == {1}
     whole, label = (one["interval"]["upper"] - one["interval"]["lower"] for one in (answer, north))
     assert whole > 100 / 450 > label, "of a part of all nothing is known"
+    between = LabelWeights(cells=study.attributes.cells("region"), fixed={"north": 1, "east": -1})
     with pytest.raises(NotApplicable, match="region:east"):
-        by_region(study, [cohort(1, 0, 300), broke], needs=("north", "east"))
+        by_region(study, [cohort(1, 0, 300), broke], label_weights=between)
     with pytest.raises(BudgetExhausted):
         by_region(study, [broke])
     with pytest.raises(NoContributions):
