@@ -253,7 +253,7 @@ class LabelAnswer:
         predicted_bias: The part of it that every answer has: of unequal weights, and of shrinking. Those of
             several labels may add up; None as `drawn_to_whole`.
         simultaneous: With `simultaneous=True`: for the dataset; those of all labels hold together.
-        weight: In a standardized mean; None of other answers.
+        weight: Its part of a standardized mean; None of other answers.
         drawn_to_whole: The estimate drawn to that for all people, by as much as its error is more than the
             scatter of all labels: better for most small labels, if labels differ at random. None with fewer
             than three labels that have an answer; None of all but the mean.
@@ -339,7 +339,8 @@ class Release(Plotted):
         least_epsilon: What they offered at least; None as `about`.
         most_epsilon: What larger offers count as; all weigh the same where it is the least. As `about`.
         asked: The estimator that was asked for; `auto` leaves the choice to the service.
-        standardize: The known share of each label; None of other answers.
+        standardize: The known share of each label, of each attribute that the mean is standardized to; None
+            of other answers.
         of: Of a difference: of what; None of other answers.
         between: Of a difference: the first label less the second; None of other answers.
         estimate: What is asked, with noise, in its unit.

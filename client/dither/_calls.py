@@ -244,8 +244,7 @@ Labels = str | Mapping[str, Sequence[str]]
 """Two labels of an attribute: {"region": ["north", "south"]}, or region:north,south."""
 
 Shares = str | Mapping[str, Mapping[str, Numeric]]
-"""The share of each label: {"region": {"north": .4, "south": .6}}, or region:north=.4,south=.6;
-attributes of a text by semicolons."""
+"""The share of each label: {"region": {"north": .4, "south": .6}}, or region:north=.4,south=.6."""
 
 
 def between_labels(between: Labels) -> dict[str, Parameter]:

@@ -1,6 +1,6 @@
 """Answers as people look at them: rows, data frames, HTML for a notebook, plots, CSV and Parquet.
 
-All is made from the document that the service sent, so fields that a newer service adds are there, too.
+All is made from the document of the service, so fields that a newer one adds are there, too.
 """
 
 import csv

@@ -111,7 +111,7 @@ class AsyncAnalyst(AsyncBase):
             study: The study's slug.
             where: Of whom, as {"region": "north"}: people with other labels pay nothing. None for all.
             standardize: The share of each label in the population, as {"region": {"north": .4, "south": .6}}:
-                the mean of the answers for labels, so weighed, costs no more. Several attributes are raked.
+                their answers, so weighed, cost no more. Several attributes are raked.
             **parameters: `by="region"` answers for each label besides, each person charged for the own label
                 only, and `simultaneous=True` adds intervals that hold for all labels at once;
                 `measure="income"` asks for that number in a study of several; `range="found"` finds the
