@@ -53,7 +53,7 @@ WITH waits AS MATERIALIZED (
 SELECT pid, pg_blocking_pids(pid) || ARRAY(SELECT blocking FROM waits WHERE waiting = pid)
 FROM unnest(CAST($1 AS int[])) AS pid
 """
-"""The same of a Citus cluster, where a session of the coordinator waits for locks of workers, too."""
+"""`BLOCKERS` on a Citus cluster, where a session of the coordinator waits for locks of workers, too."""
 
 END = "SELECT pg_terminate_backend(CAST($1 AS int), CAST(10000 AS bigint))"
 
