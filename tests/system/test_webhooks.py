@@ -31,7 +31,7 @@ class Receiver:
     def __init__(self, directory: Path) -> None:
         self.port = free_port()
         self.file = directory / "received"
-        self.file.touch()
+        receiver.prepare(self.file)
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -46,7 +46,7 @@ class Receiver:
             self.process = None
 
     def received(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.file.read_text().splitlines()]
+        return receiver.received(self.file)
 
 
 @contextmanager
