@@ -516,7 +516,7 @@ async def test_a_long_poll_ends_with_the_round_with_its_time_or_with_the_session
         assert not poll.done()
         close = f"/v1/sessions/{made['id']}/close-round"
         await service.call("POST", close, "admin", json={"round": number})
-        answer = (await asyncio.wait_for(poll, 5)).json()
+        answer = (await asyncio.wait_for(poll, 60)).json()
         assert answer["round"] == (None if last else number + 1)
         assert answer["state"] == ("finished" if last else "open")
 

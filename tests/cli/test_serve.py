@@ -24,7 +24,7 @@ def gone(pid: int) -> bool:
         return True
 
 
-def wait_until(condition, seconds: float = 30) -> None:
+def wait_until(condition, seconds: float = 90) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline

@@ -303,7 +303,7 @@ async def test_the_first_visit_gets_pages_whose_figures_follow(
             started = time.monotonic()
             response = await admin.get(f"/dashboard{path}")
             assert response.status_code == 200
-            assert time.monotonic() - started < 8
+            assert time.monotonic() - started < 30
             assert 'http-equiv="refresh"' in response.text
             assert "this page loads itself again" in text_of(admin.page)
             assert there in text_of(admin.page)

@@ -156,7 +156,7 @@ def test_two_processes_that_start_at_once_share_one_server(directory):
     for process in processes:
         process.join(120)
     assert [process.exitcode for process in processes] == [0, 0]
-    found = [results.get(timeout=5) for _ in range(4)]
+    found = [results.get(timeout=60) for _ in range(4)]
     assert found.count(True) == 2
     pids = {item for item in found if item is not True}
     assert len(pids) == 1

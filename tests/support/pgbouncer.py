@@ -68,7 +68,7 @@ class PgBouncer:
 
     async def ready(self) -> None:
         """Wait until it lets clients in."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while True:
             try:
                 await (await asyncpg.connect(self.url, statement_cache_size=0, timeout=5)).close()
