@@ -133,8 +133,9 @@ class Person:
     ) -> tuple[tuple[object, ...], Account]:
         line = state.line(study) or NO_LINE
         if study in state.archived:
+            # A replacement says the same whether or not the value was there before.
             same = line.live and (line.value, line.offered) == (value, epsilon)
-            return ("unchanged" if same else "study_closed",), state
+            return ("replaced" if same else "study_closed",), state
         if not line.live:
             return ("not_found",), state
         return self._entered(state, study, line, value, epsilon, "replaced")

@@ -63,6 +63,12 @@ HONEST = {
         told(("withdraw", "one"), "ok", at=(4, 5)),
         told(("statement",), *shows(2, ("one", False, 1, 1)), at=(7, 8)),
     ],
+    "a lost replacement that is sent again after the study has ended": [
+        GIVES,
+        unheard(("replace", "one", 7, 1), 3),
+        told(("archive", "one"), "ok", at=(4, 5)),
+        told(("replace", "one", 7, 1), "replaced", at=(6, 7)),
+    ],
 }
 
 PLANTED: dict[str, tuple[list[Call], int]] = {
@@ -80,6 +86,14 @@ PLANTED: dict[str, tuple[list[Call], int]] = {
     "a statement is torn": (
         [ALSO, told(("statement",), "shows", 2, 1, 0, at=(2, 3)), told(("budget", 3), "ok", at=(6, 7))],
         1,
+    ),
+    "a value is replaced after the study has ended": (
+        [
+            GIVES,
+            told(("archive", "one"), "ok", at=(3, 4)),
+            told(("replace", "one", 7, 1), "replaced", at=(5, 6)),
+        ],
+        2,
     ),
     "a charge is taken twice": (
         [GIVES, CHARGE, told(("statement",), *shows(2, ("one", True, 1, 2)), at=(7, 8))],
