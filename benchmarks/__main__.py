@@ -20,6 +20,7 @@ from benchmarks import (
     epochs,
     fleet,
     former,
+    former_releases,
     growth,
     hostile,
     largest,
@@ -37,6 +38,7 @@ from benchmarks.report import Ratio, print_json, print_table
 SECTIONS: Mapping[str, Callable[..., list[Ratio]]] = {
     "post": posts.run,
     "former": former.run,
+    "former-releases": former_releases.run,
     "answer": answers.run,
     "fleet": fleet.run,
     "batch": batches.run,
@@ -67,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--strict", action="store_true", help="exit status 1 if a goal is missed")
     parser.add_argument("--largest", type=int, help="people in the largest database of `scale`")
     parser.add_argument("--result", type=Path, help="file in which `scale` keeps and finds its points")
-    parser.add_argument("--commit", help="the version that `former` compares with")
+    parser.add_argument("--commit", help="the version that `former` and `former-releases` compare with")
     parser.add_argument("--only", choices=accuracy.COMPARISONS, help="one comparison of `accuracy`")
     options = parser.parse_args(arguments)
     configure_logging()
@@ -78,6 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         own: Mapping[str, Any] = {
             "scale": {"largest": options.largest, "result": options.result},
             "former": {"commit": options.commit},
+            "former-releases": {"commit": options.commit},
             "accuracy": {"only": options.only},
         }.get(section, {})
         ratios += SECTIONS[section](quick=options.quick, **own)

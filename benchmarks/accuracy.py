@@ -1,11 +1,12 @@
 """How far off are answers that people get by default, beside those of other libraries, and do intervals hold?
 
-Four comparisons, of answers drafted as the service drafts them; `--only` runs one of them:
+Five comparisons, of answers drafted as the service drafts them; `--only` runs one of them:
 
 - `plain`: means, variances and histograms of values of four kinds, all people offering the same, and all of
   it used, beside OpenDP, diffprivlib and plain Laplace noise.
 - `quantiles`: medians, quartiles and the quantile .9 of the same people, see `benchmarks.quantiles`.
 - `tiers`: six epsilons, the first answer at a tenth of each beside a fresh one.
+- `choice`: the same people, fresh answers by `auto` beside those by `optimal`.
 - `secret`: studies whose number of people is secret, with epsilons that go together with values or not.
 """
 
@@ -34,6 +35,8 @@ TIER_PEOPLE = (300, 3_000)
 TIER_CROWDS, TIER_DRAWS = 20, 10
 SHARE = MICRO // 10
 FRESH_GOAL = 1.4
+CHOICE_GOAL = 1.05
+CHOICE_DRAWS = 100
 
 SECRET_CROWDS = {300: (20, 50), 3_000: (10, 150), 20_000: (5, 400)}
 """By people of a study: how many studies, and how often each is asked. Twice the standard error of a
@@ -179,13 +182,7 @@ def tiers(here: Installation, port: int, *, quick: bool) -> Iterator[Ratio]:
         predicted: dict[bool, list[float]] = {False: [], True: []}
         for number in range(crowds):
             source = np.random.default_rng((n, number))
-            crowd = Crowd(
-                slug=f"tiers-{n}-{number}",
-                lower=0,
-                upper=100,
-                epsilons=np.array(TIERS)[np.arange(n) % len(TIERS)],
-                values=source.uniform(0, 100, n).round(6),
-            )
+            crowd = _of_tiers(f"tiers-{n}-{number}", source.uniform(0, 100, n))
             fill(here, port, crowd)
             for fresh in errors:
                 for answer in drafted(here, crowd.slug, question, fresh=fresh)["mean"]:
@@ -210,6 +207,49 @@ def tiers(here: Installation, port: int, *, quick: bool) -> Iterator[Ratio]:
             subject=[statistics.fmean(predicted[False])],
             baseline=[statistics.fmean(predicted[True])],
             goal=FRESH_GOAL,
+            better="lower",
+            note=note,
+        )
+
+
+def _of_tiers(slug: str, values: np.ndarray) -> Crowd:
+    epsilons = np.array(TIERS)[np.arange(len(values)) % len(TIERS)]
+    return Crowd(slug=slug, lower=0, upper=100, epsilons=epsilons, values=values.round(6))
+
+
+def choice(here: Installation, port: int, *, quick: bool) -> Iterator[Ratio]:
+    """Fresh answers by the estimator that `auto` takes, beside those by `optimal`."""
+    crowds, draws = (2, 3) if quick else (TIER_CROWDS, CHOICE_DRAWS)
+    asks = {name: (Ask(share=SHARE, estimator=name), draws) for name in ("auto", "optimal")}
+    for n in TIER_PEOPLE:
+        errors: dict[str, list[float]] = {name: [] for name in asks}
+        predicted: dict[str, list[float]] = {name: [] for name in asks}
+        for number in range(crowds):
+            crowd = _of_tiers(f"choice-{n}-{number}", np.random.default_rng((n, number)).uniform(0, 100, n))
+            fill(here, port, crowd)
+            for name, answers in drafted(here, crowd.slug, asks, fresh=True).items():
+                errors[name] += [(one["estimate"] - crowd.values.mean()) / 100 for one in answers]
+                predicted[name] += [one["predicted_error"] / 100 for one in answers]
+        name, note = (
+            f"auto beside optimal, tiers, n {n:,}",
+            f"choice: the tiers' people, share {SHARE / MICRO}",
+        )
+        yield Ratio.of_mean_squares(
+            errors["auto"],
+            errors["optimal"],
+            section="accuracy: choice",
+            name=name,
+            goal=CHOICE_GOAL,
+            root=True,
+            note=note,
+        )
+        yield Ratio(
+            section="accuracy: choice",
+            name=f"{name}, as predicted",
+            unit="ranges",
+            subject=[statistics.fmean(predicted["auto"])],
+            baseline=[statistics.fmean(predicted["optimal"])],
+            goal=CHOICE_GOAL,
             better="lower",
             note=note,
         )
@@ -385,6 +425,7 @@ COMPARISONS: Mapping[str, Callable[..., Iterable[Ratio]]] = {
     "plain": plain,
     "quantiles": quantiles.compare,
     "tiers": tiers,
+    "choice": choice,
     "secret": secret,
 }
 """What is compared, in this order."""

@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.load import Load
@@ -21,6 +22,23 @@ CONNECTIONS = 32
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A version under `dither serve`.
+
+    Attributes:
+        server: Its process.
+        data: Its directory, with a PostgreSQL of its own.
+        admin, analyse, contribute: Tokens of these roles.
+    """
+
+    server: Server
+    data: Path
+    admin: str
+    analyse: str
+    contribute: str
+
+
 def run(*, quick: bool, commit: str | None = None) -> list[Ratio]:
     """Rounds of both versions, one after the other, each with a PostgreSQL of its own and without one."""
     rounds, seconds = (1, 1.0) if quick else (7, 2.0)
@@ -29,13 +47,16 @@ def run(*, quick: bool, commit: str | None = None) -> list[Ratio]:
         "without a database": ([], []),
     }
     with ExitStack() as stack:
-        served = []
-        for tree in (ROOT, stack.enter_context(_checked_out(commit or FORMER))):
-            whole = stack.enter_context(_served(tree))
-            served.append((whole, stack.enter_context(_bare(tree, whole[1]))))
+        versions = []
+        for tree in (ROOT, stack.enter_context(checked_out(commit or FORMER))):
+            here = stack.enter_context(served(tree))
+            with Caller(here.server.port) as caller:
+                caller.call("POST", "/v1/studies", here.admin, {"slug": STUDY, "lower": 0, "upper": 120})
+            whole = (here.server, here.contribute)
+            versions.append((whole, stack.enter_context(_bare(tree, here.contribute))))
         for number in range(rounds + 1):
-            for place, versions in enumerate(served):
-                for times, (server, token) in zip(found.values(), versions, strict=True):
+            for place, both in enumerate(versions):
+                for times, (server, token) in zip(found.values(), both, strict=True):
                     took = _processor_time(server, token, f"round{number}", seconds)
                     # The first round warms up: imports, connections, prepared statements.
                     if number:
@@ -72,7 +93,7 @@ def _used(pid: int) -> float:
 
 
 @contextmanager
-def _checked_out(commit: str) -> Iterator[Path]:
+def checked_out(commit: str) -> Iterator[Path]:
     """The files of a commit."""
     with tempfile.TemporaryDirectory(prefix="dither-former-") as directory:
         tree = Path(directory) / "tree"
@@ -85,8 +106,8 @@ def _checked_out(commit: str) -> Iterator[Path]:
 
 
 @contextmanager
-def _served(tree: Path) -> Iterator[tuple[Server, str]]:
-    """`dither serve` of a tree with a database and a study; yields it with a token that contributes."""
+def served(tree: Path) -> Iterator[Served]:
+    """`dither serve` of a tree with a database of its own."""
     with tempfile.TemporaryDirectory(prefix="dither-former-") as directory:
         Path(directory).chmod(0o711)
         data, port = Path(directory) / "data", free_port()
@@ -96,11 +117,21 @@ def _served(tree: Path) -> Iterator[tuple[Server, str]]:
         ]
         with running(command, port, _environment(tree), tree) as process, Caller(port) as caller:
             admin = (data / "admin.token").read_text().strip()
-            caller.call("POST", "/v1/studies", admin, {"slug": STUDY, "lower": 0, "upper": 120})
-            asked = {"name": "benchmark", "role": "contribute"}
-            token = caller.call("POST", "/v1/admin/tokens", admin, asked)["token"]
+
+            def token(role: str) -> str:
+                asked = {"name": "benchmark", "role": role}
+                secret: str = caller.call("POST", "/v1/admin/tokens", admin, asked)["token"]
+                return secret
+
+            analyse, contribute = token("analyse"), token("contribute")
             time.sleep(1)
-            yield Server(process.pid, port), token
+            yield Served(
+                server=Server(process.pid, port),
+                data=data,
+                admin=admin,
+                analyse=analyse,
+                contribute=contribute,
+            )
 
 
 @contextmanager
