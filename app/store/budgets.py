@@ -7,6 +7,7 @@ from app.core.records import Account, PersonalCharge, SessionLine, Statement, St
 from app.core.study import Currency
 from app.store.cohorts import LOCK_EXCLUSIVE
 from app.store.contributions import ACCOUNTS, ACCOUNTS_LOCK, LOCK_SHARED, Allowance, starting
+from app.store.database import Overtaken
 from app.store.membership import IS_MEMBER
 from app.store.sql import Connection, Sql
 
@@ -132,7 +133,12 @@ async def is_known(connection: Connection, subject: bytes) -> bool:
 
 
 async def read_statement(connection: Connection, subject: bytes, allowance: Allowance) -> Statement:
-    """A subject's statement; a person never seen has the budget of a new subject. Call in a `SNAPSHOT`."""
+    """A subject's statement; a person never seen has the budget of a new subject. Call in a `SNAPSHOT`.
+
+    Raises:
+        Overtaken: the lines do not add up to what is reserved: of a distributed database, the nodes with
+            people and the coordinator showed two moments.
+    """
     row = await READ.maybe(connection, subject=subject)
     lines = await READ_HOLDINGS.all(connection, subject=subject)
     sessions = await READ_ENROLMENTS.all(connection, subject=subject)
@@ -140,6 +146,9 @@ async def read_statement(connection: Connection, subject: bytes, allowance: Allo
         new = await starting(connection, allowance)
         row = (new.epsilon, 0, new.mu2, 0)
     budget, reserved, gaussian_budget, gaussian_reserved = row
+    held = sum(line.amount for line in lines if not line.delta) + sum(line.epsilon for line in sessions)
+    if (reserved, gaussian_reserved) != (held, sum(line.amount for line in lines if line.delta)):
+        raise Overtaken
     pure = [line.amount_spent for line in lines if not line.delta]
     account = Account(
         subject=subject,

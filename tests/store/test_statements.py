@@ -77,3 +77,28 @@ async def test_a_statement_adds_up_while_somebody_writes(
         assert written
         after = await budget_services.statement(digest)
         assert_adds_up(after)
+
+
+async def test_a_statement_of_two_moments_is_read_again(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a distributed database, the coordinator may show a study that its nodes have seen archived."""
+    async with workbench(database_url, replicas=2) as bench:
+        study, other = await bench.study(), await bench.study()
+        digest = KEY.digest("ada")
+        await bench.services.contributions.contribute(study, offer("ada"))
+        before = list((await bench.services.budgets.statement(digest)).studies)
+        await WRITES["archive"](bench, study, other)
+        moments = [before]
+
+        class Holdings:
+            @staticmethod
+            async def all(connection: Connection, **given: object) -> list[object]:
+                return list(moments.pop() if moments else await read.all(connection, **given))
+
+        read = budgets.READ_HOLDINGS
+        monkeypatch.setattr(budgets, "READ_HOLDINGS", Holdings)
+        statement = await bench.services.budgets.statement(digest)
+        assert not moments
+        assert_adds_up(statement)
+        assert statement.studies != tuple(before)
