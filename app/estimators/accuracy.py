@@ -1,7 +1,7 @@
 """What is known of the error of an estimate, and the conclusion that follows from it."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from app.core.grid import GRID_SIZE, Grid
 from app.estimators import confidence
 from app.estimators.anytime import Steps
+from app.estimators.every_level import Ends, bound_of, interval_of
 from app.estimators.expected import WORST_VARIANCE as WORST_VARIANCE
 from app.estimators.interface import Conclusion, Coverage, Interval
 from app.estimators.quantiles import ErrorLaw, error_law, laplace_variance
@@ -38,7 +39,12 @@ def clip(position: Fraction) -> Fraction:
 
 
 def interval(
-    grid: Grid, position: Fraction, margin: float, coverage: Coverage, *, holding: Fraction | None = None
+    grid: Grid,
+    position: Fraction,
+    margins: Sequence[float],
+    coverage: Coverage,
+    *,
+    holding: Fraction | None = None,
 ) -> Interval:
     """The interval position +- margin, position and ends clipped to the range.
 
@@ -48,7 +54,7 @@ def interval(
     Args:
         grid: The study's grid.
         position: Center [range widths from the lower end].
-        margin: Half width [range widths].
+        margins: Half width at each of the levels that are asked for [range widths].
         coverage: What is promised of it.
         holding: A point in [0, 1] that it is extended to, where it does not hold it already.
 
@@ -56,15 +62,21 @@ def interval(
         The interval [data's unit].
     """
     center = clip(position)
-    lower: Fraction | float = center
-    upper: Fraction | float = center
-    if margin:
-        lower, upper = max(float(center) - margin, 0.0), min(float(center) + margin, 1.0)
-    if holding is not None and holding is not center:
-        lower, upper = min(lower, holding), max(upper, holding)
-    return Interval(
-        level=confidence.level(), lower=grid.to_unit(lower), upper=grid.to_unit(upper), coverage=coverage
-    )
+    middle, kept = float(center), None if holding is center else holding
+    # A double is on the same side of a fraction as of the nearest double: comparing these is quicker.
+    near = 0.0 if kept is None else float(kept)
+
+    def ends(margin: float) -> Ends:
+        lower: Fraction | float = center
+        upper: Fraction | float = center
+        if margin:
+            lower, upper = max(middle - margin, 0.0), min(middle + margin, 1.0)
+        if kept is not None:
+            lower = lower if lower < near else min(lower, kept)
+            upper = upper if upper > near else max(upper, kept)
+        return grid.to_unit(lower), grid.to_unit(upper)
+
+    return interval_of([ends(margin) for margin in margins], coverage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,16 +140,39 @@ class PredictedErrors:
         """The noise plus a Normal part of some variance."""
         return error_law(normal_variance=variance + self.normal, laplaces=self.laplaces)
 
-    def dataset_margin(self) -> float:
-        """Half of the interval for the mean of the dataset, before it is clipped [range widths]."""
-        if self.exact:
-            return self.law(0.0).quantile() + self.kept
-        return self.law(self.dataset_variance).quantile() + self.dataset_step + self.bias + self.kept
+    def dataset_margins(self) -> list[float]:
+        """Half of the interval for the mean of the dataset, before it is clipped [range widths].
 
-    def anytime_margin(self) -> float:
-        """Half of the interval for that mean that holds at all steps, before it is clipped [range widths]."""
-        margin, always = self.dataset_margin(), self.anytime_bound()
-        return margin if always is None else max(margin, always.half_width() / float(self.grid.width))
+        As every list here of one for each level that is asked for.
+        """
+        kept = self.kept
+        if self.exact:
+            law = self.law(0.0)
+            return [law.quantile(level) + kept for level in confidence.levels()]
+        law, step, bias = self.law(self.dataset_variance), self.dataset_step, self.bias
+        return [law.quantile(level) + step + bias + kept for level in confidence.levels()]
+
+    def population_margins(self, bounds: Sequence[Ends]) -> list[float]:
+        """Half of the interval for the mean of the population, before it is clipped [range widths].
+
+        Args:
+            bounds: See `conclude`.
+        """
+        step, bias, kept = self.population_step, self.bias, self.kept
+        return [
+            self.law(variance).quantile(level + risk) + step + bias + kept
+            for level, (variance, risk) in zip(confidence.levels(), bounds, strict=True)
+        ]
+
+    def anytime_margins(self, always: AnytimeBound, margins: Sequence[float]) -> list[float]:
+        """Half of the interval for the mean of the dataset that holds at all steps [range widths].
+
+        Args:
+            always: What it is made of.
+            margins: Half of the one that holds at this step; it has them in it.
+        """
+        width, halves = float(self.grid.width), confidence.at_each(always.half_width)
+        return [max(margin, half / width) for margin, half in zip(margins, halves, strict=True)]
 
     def anytime_bound(self) -> AnytimeBound | None:
         """What that interval is made of [data's unit]; None of an answer without steps."""
@@ -150,39 +185,42 @@ class PredictedErrors:
         return AnytimeBound(
             steps=one.steps,
             noises=tuple(width * noise for noise in one.noises),
-            rest=ErrorBound(
-                laplaces=tuple((width * scale, count) for scale, count in laplaces if scale and count),
-                normal=width * width * variance,
-                reach=width * reach,
-            ),
+            rest=bound_of(self._scaled(laplaces), _at_all_levels(width * width * variance), width * reach),
         )
 
     def anytime_width(self) -> float:
         """Width of the interval that holds at all steps, at most that of the range [data's unit]."""
-        return float(self.grid.width) * min(1.0, 2 * self.anytime_margin())
+        margins, always = self.dataset_margins(), self.anytime_bound()
+        if always is not None:
+            margins = self.anytime_margins(always, margins)
+        return float(self.grid.width) * min(1.0, 2 * margins[0])
 
     def interval_width(self) -> float:
         """Width of the interval for the mean of the dataset, at most that of the range [data's unit]."""
-        return float(self.grid.width) * min(1.0, 2 * self.dataset_margin())
+        return float(self.grid.width) * min(1.0, 2 * self.dataset_margins()[0])
 
     def conclude(
         self,
         position: Fraction,
         details: Mapping[str, object] | None = None,
         *,
-        risk: float = 0.0,
+        bounds: Sequence[Ends] = (),
     ) -> Conclusion:
         """The conclusion from the weighted mean before clipping, 0 and 1 being the ends of the range.
 
-        The population interval is made for a higher level than it is stated at: the difference is the `risk`
-        that the bound on the variance is too low. Shrinking is undone for the intervals, which it could
-        only bias; they are extended to the estimate where they do not hold it.
+        Shrinking is undone for the intervals, which it could only bias; they are extended to the estimate
+        where they do not hold it.
+
+        Args:
+            position: That mean.
+            details: Of the conclusion.
+            bounds: In place of `population_variance`, for each of the levels that are asked for: a bound, and
+                the risk that it is too low. The population interval is made for a level higher by that risk.
         """
-        dataset, coverage = self.dataset_margin(), _EXACT if self.exact else _WORST_CASE
+        dataset, coverage = self.dataset_margins(), _EXACT if self.exact else _WORST_CASE
         if self.exact and not self.noise_variance:
             coverage = _AT_LEAST
-        law = self.law(self.population_variance)
-        population = law.quantile(confidence.level() + risk) + self.population_step + self.bias + self.kept
+        bounds, always = bounds or _at_all_levels(self.population_variance), self.anytime_bound()
         estimate = clip(position)
         facts = dict(details or {})
         if self.shrinkage < 1:
@@ -193,51 +231,56 @@ class PredictedErrors:
             estimate=self.grid.to_unit(estimate),
             standard_error=float(self.grid.width) * self.shrinkage * math.sqrt(self.noise_variance),
             interval=interval(self.grid, position, dataset, coverage, holding=estimate),
-            population_interval=interval(self.grid, position, population, _WORST_CASE, holding=estimate),
+            population_interval=interval(
+                self.grid, position, self.population_margins(bounds), _WORST_CASE, holding=estimate
+            ),
             anytime=None
-            if self.anytime is None
+            if always is None
             else interval(
                 self.grid,
                 position,
-                self.anytime_margin(),
+                self.anytime_margins(always, dataset),
                 _AT_LEAST if coverage == _EXACT else coverage,
                 holding=estimate,
             ),
             details=facts,
-            error=self._known(position, risk),
+            error=KnownError(
+                center=float(self.grid.lower) + float(self.grid.width) * float(position),
+                dataset=self.dataset_bound(),
+                population=self.population_bound(bounds),
+                anytime=always,
+            ),
         )
 
     def dataset_bound(self) -> ErrorBound:
         """What the interval for the mean of the dataset is made of [data's unit]."""
         if self.exact:
-            return self._bound(0.0, 0.0)
-        return self._bound(self.dataset_variance, self.dataset_step + self.bias)
+            return self._bound(_at_all_levels(0.0), 0.0)
+        return self._bound(_at_all_levels(self.dataset_variance), self.dataset_step + self.bias)
 
-    def population_bound(self, risk: float = 0.0) -> ErrorBound:
+    def population_bound(self, bounds: Sequence[Ends] = ()) -> ErrorBound:
         """What the interval for the mean of the population is made of [data's unit].
 
         Args:
-            risk: That the bound on the variance is too low.
+            bounds: See `conclude`.
         """
-        return self._bound(self.population_variance, self.population_step + self.bias, risk)
+        variances = bounds or _at_all_levels(self.population_variance)
+        return self._bound(variances, self.population_step + self.bias)
 
-    def _bound(self, variance: float, reach: float, risk: float = 0.0) -> ErrorBound:
+    def _bound(self, variances: Sequence[Ends], reach: float) -> ErrorBound:
+        width, normal = float(self.grid.width), self.normal
+        ends = [(width * width * (variance + normal), risk) for variance, risk in variances]
+        return bound_of(self._scaled(self.laplaces), ends, width * (reach + self.kept))
+
+    def _scaled(self, laplaces: Sequence[tuple[float, int]]) -> tuple[tuple[float, int], ...]:
+        """Laplaces in the data's unit."""
         width = float(self.grid.width)
-        return ErrorBound(
-            laplaces=tuple((width * scale, count) for scale, count in self.laplaces if scale and count),
-            normal=width * width * (variance + self.normal),
-            reach=width * (reach + self.kept),
-            risk=risk,
-        )
+        return tuple((width * scale, count) for scale, count in laplaces if scale and count)
 
-    def _known(self, position: Fraction, risk: float) -> KnownError:
-        """What intervals are made of, in the data's unit; `risk` as of `population_bound`."""
-        return KnownError(
-            center=float(self.grid.lower) + float(self.grid.width) * float(position),
-            dataset=self.dataset_bound(),
-            population=self.population_bound(risk),
-            anytime=self.anytime_bound(),
-        )
+
+def _at_all_levels(variance: float) -> list[Ends]:
+    """A variance, which is known, for each of the levels that are asked for."""
+    return [(variance, 0.0)] * len(confidence.levels())
 
 
 def worst_square_error(

@@ -54,6 +54,11 @@ def risk() -> float:
     return 1 - level()
 
 
+def risks() -> list[float]:
+    """That for each of `levels`."""
+    return [1 - one for one in levels()]
+
+
 @contextmanager
 def at(*wanted: float) -> Iterator[Asked]:
     """Make intervals of levels."""

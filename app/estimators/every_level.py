@@ -67,6 +67,14 @@ def once(method: Callable[Concatenate[Own, Asked], T]) -> Callable[Concatenate[O
     return kept
 
 
+def bound_of(laplaces: tuple[tuple[float, int], ...], ends: Sequence[Ends], reach: float) -> ErrorBound:
+    """A bound on an error with its variance and its risk at each of the levels that are asked for."""
+    (normal, risk), *others = ends
+    if not others:
+        return ErrorBound(laplaces=laplaces, normal=normal, reach=reach, risk=risk)
+    return LeveledBound(laplaces=laplaces, normal=normal, reach=reach, risk=risk, others=tuple(others))
+
+
 def interval_of(ends: Sequence[Ends], coverage: Coverage) -> Interval:
     """An interval with its ends at each of the levels that are asked for."""
     (lower, upper), *others = ends

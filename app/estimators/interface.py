@@ -343,8 +343,9 @@ class Plan:
             range [data's unit]; None counts as the whole range.
         anytime_width: Predicts the width of the interval that holds at all steps of the question [data's
             unit]; None of an answer without steps.
-        conclude_within: Does so given an upper bound on the variance of the population [range width squared]
-            and the risk that it is too low. None where that would tell nothing.
+        conclude_within: Does so given, for each of the levels that are asked for, an upper bound on the
+            variance of the population [range width squared] and the risk that it is too low. None where that
+            would tell nothing.
         linear: What answers it by parts, see `app.estimators.combination`; None where it is asked as one.
         by_parts: Whether it reads noisy sums, and sums of squares, that were made before it.
         weighs: The most and the least that a person can weigh in two noisy sums whose ratio answers it, see
@@ -366,7 +367,7 @@ class Plan:
     one_report: float | None = None
     interval_width: Callable[[], float] | None = None
     anytime_width: Callable[[], float] | None = None
-    conclude_within: Callable[[Sequence[int], float, float], Conclusion] | None = None
+    conclude_within: Callable[[Sequence[int], Sequence[tuple[float, float]]], Conclusion] | None = None
     linear: Linear | None = None
     by_parts: bool = False
     weighs: tuple[float, float] | None = None

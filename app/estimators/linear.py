@@ -44,6 +44,7 @@ from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise
 from app.core.study import Trust
+from app.estimators import confidence
 from app.estimators.accuracy import (
     WORST_VARIANCE,
     Anytime,
@@ -54,6 +55,7 @@ from app.estimators.accuracy import (
 )
 from app.estimators.anytime import Steps
 from app.estimators.deviations import Deviations
+from app.estimators.every_level import Ends
 from app.estimators.interface import Conclusion, Linear, Plan, Query, Question, SparseQuery
 from app.estimators.output_view import output_guarantee
 from app.estimators.quantiles import laplace_variance
@@ -294,7 +296,7 @@ def combine(
     )
 
     # After the draw: the position from noisy sums and reports, the guarantee, the interval.
-    def conclude(values: Sequence[int], most: float = WORST_VARIANCE, risk: float = 0.0) -> Conclusion:
+    def conclude(values: Sequence[int], bounds: Sequence[Ends] = ()) -> Conclusion:
         position = read(values)
         if reports is not None:
             position += report_position(groups, reports)
@@ -308,8 +310,11 @@ def combine(
                 central_sigma=math.sqrt(curator),
                 reports=np.zeros(len(groups)) if reports is None else reports,
             )
-        known = replace(errors, population_variance=float(np.sum(np.minimum(variance, most) * squares)))
-        return known.conclude(position, facts, risk=risk)
+        within = [
+            (float(np.sum(np.minimum(variance, most) * squares)), risk)
+            for most, risk in bounds or [(WORST_VARIANCE, 0.0)] * len(confidence.levels())
+        ]
+        return errors.conclude(position, facts, bounds=within)
 
     # One liar moves the answer by the weight of one report times how far it can lie.
     one_report = None
@@ -391,11 +396,12 @@ def midpoint_plan(groups: Sequence[Group], question: Question) -> Plan:
     half = Fraction(1, 2)
 
     def conclude(values: Sequence[int]) -> Conclusion:
+        whole = [1.0] * len(confidence.levels())
         return Conclusion(
             estimate=grid.to_unit(half),
             standard_error=0.0,
-            interval=interval(grid, half, 1.0, "worst_case"),
-            population_interval=interval(grid, half, 1.0, "worst_case"),
+            interval=interval(grid, half, whole, "worst_case"),
+            population_interval=interval(grid, half, whole, "worst_case"),
             details={"midpoint": True},
         )
 

@@ -38,6 +38,7 @@ from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise
 from app.estimators import confidence
 from app.estimators.accuracy import HALF_STEP, WORST_VARIANCE
 from app.estimators.deviations import Deviations
+from app.estimators.every_level import Ends, interval_of
 from app.estimators.expected import ExpectedValues, missed
 from app.estimators.interface import (
     Accuracy,
@@ -70,8 +71,8 @@ def spread(
     *,
     unit: float,
     error: float,
-    dataset: tuple[float, float],
-    population: tuple[float, float],
+    dataset: Sequence[Ends],
+    population: Sequence[Ends],
     coverage: Coverage,
 ) -> Statistic:
     """A variance with both of its intervals [data's unit squared].
@@ -86,25 +87,25 @@ def spread(
         estimate: What is seen, within the interval for the dataset [range width squared].
         unit: Of the data: the square of the range's width.
         error: Standard deviation of the noise [range width squared].
-        dataset, population: Ends of the intervals [range width squared].
+        dataset, population: Ends of the intervals at each of the levels that are asked for [range width
+            squared].
         coverage: Of the one for the dataset.
 
     Privacy: post-processing.
     """
-    if dataset[0] == 0:
-        estimate = max(estimate, min(error or dataset[1], dataset[1]) / 2)
+    held = [estimate if lower else max(estimate, min(error or upper, upper) / 2) for lower, upper in dataset]
 
-    def interval(ends: tuple[float, float], coverage: Coverage) -> Interval:
-        lower, upper = ends
-        return Interval(
-            level=confidence.level(),
-            lower=unit * min(lower, estimate),
-            upper=unit * max(upper, estimate),
-            coverage=coverage,
+    def interval(ends: Sequence[Ends], coverage: Coverage) -> Interval:
+        return interval_of(
+            [
+                (unit * min(lower, own), unit * max(upper, own))
+                for (lower, upper), own in zip(ends, held, strict=True)
+            ],
+            coverage,
         )
 
     return Statistic(
-        estimate=unit * estimate,
+        estimate=unit * held[0],
         standard_error=unit * error,
         interval=interval(dataset, coverage),
         population_interval=interval(population, "worst_case"),
@@ -160,7 +161,7 @@ def with_second_moment(plan: Plan, groups: Sequence[Group], question: Question) 
 
     return with_both(
         replace(plan, queries=(*plan.queries, squares), noise=noise),
-        lambda values, variance, risk: conclude(values[:1], variance, risk),
+        lambda values, bounds: conclude(values[:1], bounds),
         groups,
         question,
         person=np.array([weight / mass for weight in weights]),
@@ -172,7 +173,7 @@ def with_second_moment(plan: Plan, groups: Sequence[Group], question: Question) 
 
 def with_both(
     plan: Plan,
-    conclude: Callable[[Sequence[int], float, float], Conclusion],
+    conclude: Callable[[Sequence[int], Sequence[Ends]], Conclusion],
     groups: Sequence[Group],
     question: Question,
     *,
@@ -202,9 +203,9 @@ def with_both(
 
     def concluded(values: Sequence[int]) -> Conclusion:
         mean, square = moments(values)
-        risk = confidence.risk() * POPULATION_RISK / question.together
-        bound = found().upper_bound(mean, square, risk)
-        conclusion = conclude(values, bound, risk)
+        risks = [risk * POPULATION_RISK / question.together for risk in confidence.risks()]
+        bounds = [(found().upper_bound(mean, square, risk), risk) for risk in risks]
+        conclusion = conclude(values, bounds)
         return replace(conclusion, variance=found().statistic(mean, square, question.grid))
 
     return replace(plan, conclude=concluded, spread=lambda: found().planned(question.grid, question.expected))
@@ -277,8 +278,7 @@ class _Moments:
         # No variance is less than 0 or more than 1/4: what is read off moments is no further from it there.
         moved = min(max(raw, 0.0), WORST_VARIANCE)
 
-        def ends(about: _About) -> tuple[float, float]:
-            risk = confidence.risk()
+        def ends(about: _About, risk: float) -> Ends:
             upper = self._upper(mean, moved, about, risk * (1 - MEAN_RISK), risk * MEAN_RISK)
             below, _ = self._errors(mean, upper, about, risk * (1 - MEAN_RISK), risk * MEAN_RISK)
             return min(max(moved - below - _kept(upper), 0.0), estimate), max(upper, estimate)
@@ -287,8 +287,8 @@ class _Moments:
             estimate,
             unit=unit,
             error=math.sqrt(noise[1] + 4 * min(mean * mean, WORST_VARIANCE) * noise[0]),
-            dataset=ends(self.dataset),
-            population=ends(self.population),
+            dataset=[ends(self.dataset, risk) for risk in confidence.risks()],
+            population=[ends(self.population, risk) for risk in confidence.risks()],
             coverage="worst_case" if self.dataset.squares else "at_least",
         )
 

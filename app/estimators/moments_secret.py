@@ -145,8 +145,8 @@ class MomentReader:
             estimate,
             unit=float(mean.grid.width) ** 2,
             error=error,
-            dataset=dataset,
-            population=population,
+            dataset=[dataset],
+            population=[population],
             coverage="at_least" if mean.floor == cap else "worst_case",
         )
 

@@ -31,7 +31,7 @@ def test_an_interval_is_as_wide_as_its_error_and_holds_what_it_held(
     position: int, margin: float, truth: float
 ):
     center = Fraction(position, GRID_SIZE)
-    found = interval(UNIT_GRID, center, margin, "exact")
+    found = interval(UNIT_GRID, center, [margin], "exact")
     assert found.upper - found.lower >= min(margin, 1) - 1e-9
     if abs(truth - center) <= margin:
         assert found.lower <= truth <= found.upper

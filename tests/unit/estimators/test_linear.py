@@ -213,9 +213,9 @@ def test_the_enumeration_sees_an_interval_without_half_a_step():
 
 
 def test_an_interval_is_clipped_to_the_range():
-    part = interval(WIDE_GRID, Fraction(-1), 0.5, "exact")
+    part = interval(WIDE_GRID, Fraction(-1), [0.5], "exact")
     assert (part.lower, part.upper) == (-20, 20), "no point, however far noise took the answer"
-    part = interval(WIDE_GRID, Fraction(1, 2), 9.0, "exact")
+    part = interval(WIDE_GRID, Fraction(1, 2), [9.0], "exact")
     assert (part.lower, part.upper) == (-20, 60)
 
 
