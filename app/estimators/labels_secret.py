@@ -31,8 +31,8 @@ from app.core.cohort import Groups
 from app.core.errors import InternalFault
 from app.core.noise import NoNoise, repeated
 from app.core.plain import plain
-from app.estimators.interface import Conclusion, Plan, Question, SparseQuery, made
-from app.estimators.transformed import Transformed, mean_reader, reader
+from app.estimators.interface import Conclusion, Interval, Plan, Question, SparseQuery, made
+from app.estimators.transformed import Transformed, joint_reader, reader
 
 
 def labels_plan(
@@ -68,7 +68,7 @@ def labels_plan(
         for query in plan.queries
     ]
     each, whole = len(queries) // count, whole_plan(question, count)
-    joint = {number: mean_reader(question, number) for number in sorted({2, count})}
+    joint = {number: joint_reader(question, number) for number in sorted({2, count})}
 
     def conclude(values: Sequence[int]) -> Conclusion:
         parts = [values[first : first + each] for first in range(0, len(values), each)]
@@ -130,7 +130,9 @@ def _expecting(question: Question, part: float) -> Plan:
     return Transformed().plan((), replace(question, expected_size=None if size is None else size * part))
 
 
-def _shown(where: Mapping[str, str], found: Conclusion, joint: Mapping[int, Conclusion]) -> dict[str, object]:
+def _shown(
+    where: Mapping[str, str], found: Conclusion, joint: Mapping[int, tuple[Interval, Interval]]
+) -> dict[str, object]:
     """The answer for one label, as the release says it, and with the wider intervals by number of labels."""
     names = ("estimate", "standard_error", "interval", "population_interval")
     shown: dict[str, object] = {"where": dict(where), **{name: plain(getattr(found, name)) for name in names}}
@@ -139,9 +141,9 @@ def _shown(where: Mapping[str, str], found: Conclusion, joint: Mapping[int, Conc
     shown["together"] = [
         {
             "labels": number,
-            "interval": plain(one.interval),
-            "population_interval": plain(one.population_interval),
+            "interval": plain(interval),
+            "population_interval": plain(population),
         }
-        for number, one in joint.items()
+        for number, (interval, population) in joint.items()
     ]
     return shown | dict(found.details)

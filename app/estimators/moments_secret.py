@@ -24,7 +24,7 @@ from app.core.grid import GRID_SIZE, Grid
 from app.estimators import confidence
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.calibration import GAUSSIAN_UNIT
-from app.estimators.interface import UNIT_SCALE, Conclusion, Query, Statistic
+from app.estimators.interface import UNIT_SCALE, Conclusion, Interval, Query, Statistic
 from app.estimators.moments import spread
 from app.estimators.pivot import (
     NORMAL,
@@ -102,16 +102,15 @@ class MomentReader:
         self.pivot = pivot
         self.mean = PivotReader(grid=grid, cap=cap, floor=floor, pivot=pivot, labels=labels, tilt=tilt)
 
-    def of_mean(self, values: Sequence[int]) -> Conclusion:
-        """The same without a variance."""
-        squares, mixed, others = values
-        return self.mean.conclude([2 * squares + mixed, 2 * others + mixed])
+    def intervals(self, values: Sequence[int]) -> tuple[Interval, Interval]:
+        """See `PivotReader`."""
+        return self.mean.intervals(_of_mean(values))
 
     def conclude(self, values: Sequence[int]) -> Conclusion:
         """The conclusion from the three noisy sums."""
         squares, mixed, others = values
         return replace(
-            self.of_mean(values),
+            self.mean.conclude(_of_mean(values)),
             variance=self._variance([2 * value / self.pivot.unit for value in (squares, mixed, others)]),
         )
 
@@ -186,3 +185,9 @@ class MomentReader:
 
         ends = hull(tail, confidence.risk() * (1 - MEAN_RISK) - mass_risk(), estimate / WORST_VARIANCE)
         return WORST_VARIANCE * ends[0], min(WORST_VARIANCE * ends[1] + 1 / GRID_SIZE, WORST_VARIANCE)
+
+
+def _of_mean(values: Sequence[int]) -> tuple[int, int]:
+    """The two sums whose ratio is the mean, off the three."""
+    squares, mixed, others = values
+    return 2 * squares + mixed, 2 * others + mixed

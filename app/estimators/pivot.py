@@ -14,6 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Protocol
 
 import scipy
@@ -24,6 +25,7 @@ from app.core.study import Trust
 from app.estimators import confidence
 from app.estimators.calibration import GAUSSIAN_UNIT
 from app.estimators.deviations import uneven_at_most
+from app.estimators.every_level import Ends, interval_of
 from app.estimators.interface import UNIT_SCALE, Conclusion, Coverage, Interval
 from app.estimators.quantiles import ErrorLaw, error_law
 from app.estimators.together import together
@@ -41,6 +43,9 @@ TOLERANCE = 2.0**-45
 
 class Pivot(Protocol):
     """What two noisy sums say about the mean. Sums are in units of one epsilon times one person."""
+
+    def __hash__(self) -> int:
+        """Of the noise that they have."""
 
     @property
     def unit(self) -> float:
@@ -123,7 +128,7 @@ class LinearPivot(Complements):
 
     def laplaces(self, p: float) -> tuple[tuple[float, int], ...]:
         """See `Pivot`."""
-        return () if self.variance else tuple(part for part in self._factors(p) if part[0] > 0 < part[1])
+        return () if self.variance else tuple([part for part in self._factors(p) if part[0] > 0 < part[1]])
 
     def normal(self, p: float) -> float:
         """See `Pivot`."""
@@ -243,18 +248,31 @@ class PivotReader:
             ErrorLaw(sigma=math.sqrt(self.pivot.normal(p)), laplaces=self.pivot.laplaces(p)).variance
         )
         width = float(self.grid.width)
+        interval, population = self._intervals(first, second, position)
         return Conclusion(
             estimate=self.grid.to_unit(position),
             standard_error=width * (min(0.5, spread / mass) if mass > 0 else 0.5),
-            interval=self._interval(
-                self.dataset_hull(first, second, p, self._risk),
-                "at_least" if self.floor == self.cap else "worst_case",
-            ),
-            population_interval=self._interval(
-                self.population_hull(first, second, p, self._risk), "worst_case"
-            ),
+            interval=interval,
+            population_interval=population,
             details={"noisy_count": mass / self.cap},
         )
+
+    def intervals(self, values: Sequence[int]) -> tuple[Interval, Interval]:
+        """Those for the dataset and for the population alone."""
+        first, second = values
+        unit = self.pivot.unit
+        return self._intervals(first / unit, second / unit, self.pivot.position(first, second))
+
+    def _intervals(self, first: float, second: float, position: Fraction) -> tuple[Interval, Interval]:
+        p = float(position)
+
+        def both() -> tuple[tuple[float, float], tuple[float, float]]:
+            risk = self._risk
+            return self.dataset_hull(first, second, p, risk), self.population_hull(first, second, p, risk)
+
+        dataset, population = zip(*confidence.at_each(both), strict=True)
+        coverage: Coverage = "at_least" if self.floor == self.cap else "worst_case"
+        return self._interval(dataset, coverage), self._interval(population, "worst_case")
 
     def mass_bound(self, first: float, second: float) -> float:
         """What the total weight exceeds with at most the part of the risk for it [epsilons times people]."""
@@ -294,9 +312,8 @@ class PivotReader:
                 self._within(first, second, risk),
             )
             return self._tilted(ends)
-        scale = self.inequality * self.mass_bound(first, second)
         step = (self.cap - self.floor) / 2
-        return self._worst_case(first, second, center, scale, step, risk)
+        return self._worst_case(first, second, center, self.inequality, step, risk)
 
     def population_hull(self, first: float, second: float, center: float, risk: float) -> tuple[float, float]:
         """The interval for the mean of the population.
@@ -312,27 +329,29 @@ class PivotReader:
         Returns:
             Its ends [positions in [0, 1]].
         """
-        scale = self.cap * self.mass_bound(first, second)
-        return self._worst_case(first, second, center, scale, self.cap / 2, risk)
+        return self._worst_case(first, second, center, self.cap, self.cap / 2, risk)
 
     def _worst_case(
         self,
         first: float,
         second: float,
         center: float,
-        scale: float,
+        person: float,
         step: float,
         risk: float,
     ) -> tuple[float, float]:
-        """Test inversion with a Normal part of variance p (1 - p) scale; `step` is half a person's move."""
+        """Test inversion with a Normal part of variance p (1 - p) `person` times the total weight.
+
+        `step` is half of what a person moves.
+        """
+        risk -= self._mass_risk
+        if _least_at_ends(self.pivot, first, second, step) >= risk:
+            return 0.0, 1.0
+        scale = person * self.mass_bound(first, second)
 
         def tail(p: float) -> float:
-            law = error_law(
-                normal_variance=p * (1 - p) * scale + self.pivot.normal(p), laplaces=self.pivot.laplaces(p)
-            )
-            return law.tail(abs(self.pivot.value(p, first, second)) - step)
+            return _tail(self.pivot, p, first, second, scale, step)
 
-        risk -= self._mass_risk
         return self._tilted(hull(tail, risk, center, self._within(first, second, risk, scale, step)))
 
     def _within(
@@ -369,9 +388,24 @@ class PivotReader:
     def _tilted(self, ends: tuple[float, float]) -> tuple[float, float]:
         return max(0.0, ends[0] - self.bias), min(1.0, ends[1] + self.bias)
 
-    def _interval(self, ends: tuple[float, float], coverage: Coverage) -> Interval:
-        lower, upper = (self.grid.to_unit(Fraction(end)) for end in ends)
-        return Interval(level=confidence.level(), lower=lower, upper=upper, coverage=coverage)
+    def _interval(self, ends: Sequence[Ends], coverage: Coverage) -> Interval:
+        to = self.grid.to_unit
+        return interval_of([(to(lower), to(upper)) for lower, upper in ends], coverage)
+
+
+def _tail(pivot: Pivot, p: float, first: float, second: float, scale: float, step: float) -> float:
+    """The probability of what was seen or worse if p is the truth; see `PivotReader`."""
+    law = error_law(normal_variance=p * (1 - p) * scale + pivot.normal(p), laplaces=pivot.laplaces(p))
+    return law.tail(abs(pivot.value(p, first, second)) - step)
+
+
+@lru_cache(maxsize=64)
+def _least_at_ends(pivot: Pivot, first: float, second: float, step: float) -> float:
+    """The smaller of the tails at both ends of the range, where values do not scatter.
+
+    It is the same at every level. Where it is not rejected, the interval is the whole range.
+    """
+    return min(_tail(pivot, p, first, second, 0.0, step) for p in (0.0, 1.0))
 
 
 def noise_at(pivot: Pivot, p: float) -> float:

@@ -100,7 +100,7 @@ class ErrorLaw:
     @property
     def variance(self) -> float:
         """Variance of the sum [unit squared]."""
-        others = sum(part.variance for part in self.others)
+        others = sum(part.variance for part in self.others) if self.others else 0.0
         return self.sigma**2 + laplace_variance(self.laplaces) + others
 
     def tail(self, x: float) -> float:

@@ -11,7 +11,16 @@ from app.core.study import Currency, Relation
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.calibration import GAUSSIAN_SIGMA, GAUSSIAN_UNIT, gaussian_weight
 from app.estimators.expected import missed
-from app.estimators.interface import UNIT_SCALE, Accuracy, Conclusion, Parameter, Plan, Query, Question
+from app.estimators.interface import (
+    UNIT_SCALE,
+    Accuracy,
+    Conclusion,
+    Interval,
+    Parameter,
+    Plan,
+    Query,
+    Question,
+)
 from app.estimators.moments_secret import (
     MOMENT_SCALE,
     MomentReader,
@@ -153,10 +162,9 @@ def mean_of(question: Question) -> PivotReader:
     return found.mean if isinstance(found, MomentReader) else found
 
 
-def mean_reader(question: Question, labels: int) -> Callable[[Sequence[int]], Conclusion]:
-    """What reads the mean off the same sums, with intervals that hold at once for this many labels."""
-    found = _reader(question, 1, labels)
-    return found.of_mean if isinstance(found, MomentReader) else found.conclude
+def joint_reader(question: Question, labels: int) -> Callable[[Sequence[int]], tuple[Interval, Interval]]:
+    """What reads intervals of the mean off the same sums that hold at once for this many labels."""
+    return _reader(question, 1, labels).intervals
 
 
 def _reader(question: Question, sums: int, labels: int = 1) -> MomentReader | PivotReader:

@@ -149,9 +149,13 @@ def test_points_that_are_rejected_unseen_leave_the_hull_where_a_plain_scan_has_i
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("app.estimators.pivot.hull", both)
-        reader.dataset_hull(first, second, center, risk)
-        reader.population_hull(first, second, center, risk)
+        patch.setattr("app.estimators.pivot._least_at_ends", lambda *_: -1.0)
+        searched = [of(first, second, center, risk) for of in (reader.dataset_hull, reader.population_hull)]
     assert len(seen) == 2
+    # Where neither end is rejected nothing is searched, and found is the same.
+    assert searched == [
+        of(first, second, center, risk) for of in (reader.dataset_hull, reader.population_hull)
+    ]
     for found, plain in seen:
         # Ends are moved outwards by up to twice the tolerance.
         assert found == pytest.approx(plain, abs=2.0**-42)
