@@ -18,6 +18,7 @@ from app.services.admin import publications
 from app.services.admin.ledger import Ledger
 from app.services.admin.restoring import check, read_export
 from tests.api.service import Service, assert_problem
+from tests.support.databases import execute
 
 
 async def answered(service: Service, study: str, **question: Any) -> str:
@@ -93,6 +94,43 @@ async def test_what_is_published_is_read_by_everyone_and_held_by_the_keys(servic
     ]
     bins = [row for row in rows if row["statistic"] == "histogram"]
     assert len(bins) >= 5
+
+
+async def test_everyone_reads_a_publication_at_the_levels_that_its_answers_are_kept_at(service: Service):
+    study = await service.study(attributes={"region": ["north", "south"]})
+    for number in range(40):
+        label = "north" if number % 2 else "south"
+        await service.contribute(study, f"p{number}", number, attributes={"region": label})
+    mean = await answered(service, study, by="region")
+    histogram = await answered(service, study, statistic="histogram", bins=5)
+    await publish(service, study, mean, histogram, slug="levels", frames=["https://example.org"])
+    signed = await everyone(service, "/p/levels.json")
+    assert (await everyone(service, "/p/levels.json?level=0.95")).content == signed.content
+    for level in (0.8, 0.9, 0.99):
+        found = (await everyone(service, f"/p/levels.json?level={level}")).json()
+        assert found["level"] == level
+        for one, release in zip(found["answers"], (mean, histogram), strict=True):
+            read = await service.call("GET", f"/v1/releases/{release}?level={level}", "analyse")
+            assert one == {"number": one["number"], "answer": read.json()}
+        assert found["label"] == signed.json()["label"]
+        assert not {"format", "checkpoint", "signature"} & found.keys(), (
+            "nothing is signed but what was published"
+        )
+        rows = list(
+            csv.DictReader(io.StringIO((await everyone(service, f"/p/levels.csv?level={level}")).text))
+        )
+        assert {float(row["level"]) for row in rows} == {level}
+        for path in ("/p/levels", "/p/levels/embed"):
+            page = (await everyone(service, f"{path}?level={level}")).text
+            assert f"the {round(100 * level)} % interval" in page
+            assert "What was published, and is signed, are those at 95 %" in page
+    assert (await everyone(service, "/p/levels.json")).content == signed.content
+    assert verify(signed.content, await keys(service)).fault is None
+    assert (await everyone(service, "/p/levels?level=0.5")).status_code == 422
+    await execute(service.database_url, "ALTER TABLE release DISABLE TRIGGER USER")
+    await execute(service.database_url, "UPDATE release SET kept_ends = NULL")
+    assert (await everyone(service, "/p/levels.json?level=0.99")).status_code == 409
+    assert (await everyone(service, "/p/levels.json")).content == signed.content
 
 
 async def test_a_publication_is_changed_withdrawn_and_expires(service: Service):

@@ -10,10 +10,11 @@ from starlette.responses import Response
 
 from app.core.errors import Gone, NotFound, ServiceError
 from app.core.publication import Publication
-from app.dashboard import label_plots, shape_plots
+from app.dashboard import forms, label_plots, shape_plots
 from app.dashboard.rendering import render
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import NO_FRAMES, POLICY, PageRoute
+from app.estimators.confidence import LEVEL, LEVELS
 from app.formats.strict_json import decode_foreign
 from app.services.work import run
 from app.web.documents.publication import KEYS_PATH, PUBLIC_PATH
@@ -89,30 +90,38 @@ class PublishedRoute(PageRoute):
 
 async def show(request: PageRequest) -> Response:
     """A publication: a page for people, and for programs JSON or CSV, by the address or by `Accept`."""
+    level = _level(request)
     slug, kind = request.path_params["slug"], request.wanted(HTML, JSON, CSV)
     for ending, named in ((".json", JSON), (".csv", CSV)):
         if slug.endswith(ending):
             slug, kind = slug.removesuffix(ending), named
-    publication, file = await request.api.services.publications.shown(slug)
+    publication, file = await request.api.services.publications.shown(slug, level)
     if kind == JSON:
         response = stored(file)
     elif kind == CSV:
         response = Response(await run(table, file), media_type=CSV)
         response.headers["Content-Disposition"] = f'inline; filename="{slug}.csv"'
     else:
-        response = await _page(request, publication, file, framed=False)
+        response = await _page(request, publication, file, level, framed=False)
     response.headers["Vary"] = "Accept"
     return response
 
 
 async def embed(request: PageRequest) -> Response:
     """The answers of a publication alone, for the frame of a page that may show it."""
-    publication, file = await request.api.services.publications.shown(request.path_params["slug"])
+    level = _level(request)
+    publication, file = await request.api.services.publications.shown(request.path_params["slug"], level)
     request.scope[FRAMES] = tuple(publication.frames)
-    return await _page(request, publication, file, framed=True)
+    return await _page(request, publication, file, level, framed=True)
 
 
-async def _page(request: PageRequest, publication: Publication, file: bytes, *, framed: bool) -> Response:
+def _level(request: PageRequest) -> float:
+    return float(forms.chosen(request, "level", map(str, LEVELS)) or LEVEL)
+
+
+async def _page(
+    request: PageRequest, publication: Publication, file: bytes, level: float, *, framed: bool
+) -> Response:
     document, answers = await run(_read, file)
     base = request.known_url or request.scope.get("root_path", "")
 
@@ -127,6 +136,9 @@ async def _page(request: PageRequest, publication: Publication, file: bytes, *, 
         address=f"{base}{PUBLIC_PATH}{publication.slug}",
         keys=f"{base}{KEYS_PATH}",
         framed=framed,
+        level=level,
+        levels=LEVELS,
+        at_level="" if level == LEVEL else f"?level={level}",
         rows=ROWS,
         cut=any(_shortened(one) is not one for one in answers),
         drawn=drawn,

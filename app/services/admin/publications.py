@@ -6,6 +6,7 @@ all studies there are.
 """
 
 import base64
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -20,6 +21,7 @@ from app.core.merkle import covering, grown, over, path
 from app.core.principal import Principal
 from app.core.publication import Publication, PublicationState, Spending
 from app.core.study import Study, StudyDefinition, Trust
+from app.estimators.confidence import LEVEL
 from app.formats.publication import (
     FORMAT,
     PublicKey,
@@ -31,19 +33,24 @@ from app.formats.publication import (
 from app.formats.strict_json import decode_foreign
 from app.services.admin.tokens import new_secret
 from app.services.paging import Page, decode_cursor, page_of
+from app.services.statistics.kept_ends import read_at
 from app.services.statistics.releases import MOST_BYTES
 from app.services.subjects import SubjectKey
 from app.services.work import run
 from app.store import journal, tree
 from app.store import publications as store
 from app.store.database import Connection, Database
-from app.store.publications import ToPublish
+from app.store.publications import Shown, ToPublish
+from app.store.releases import read_kept_ends
 from app.store.tree import Chained
 
 LEAVES_AT_ONCE = 500
 
 READ_AT_ONCE = 16 * 2**20
 """Bytes of answers of which leaves are made at once."""
+
+_PROVES = frozenset({"format", "checkpoint", "signature"})
+"""What of a file speaks of its signatures."""
 
 NO_PUBLICATION = "There is no such publication."
 
@@ -196,19 +203,33 @@ class Publications:
         """Whether everyone can read it now."""
         return publication.state_at(self._clock.now())
 
-    async def shown(self, slug: str) -> tuple[Publication, bytes]:
+    async def shown(self, slug: str, level: float = LEVEL) -> tuple[Publication, bytes]:
         """What everyone may read at an address: the publication and its file.
+
+        Args:
+            slug: The address.
+            level: Of intervals; at another one than 95 % nothing is signed, see `_read_at`.
 
         Raises:
             NotFound: nothing was published there.
             Gone: it has expired or was withdrawn.
+            NotApplicable: the ends of its intervals at this level are not kept.
         """
-        found = await self._database.run_tx("publication.find", lambda c: store.find_publication(c, slug))
+
+        async def body(connection: Connection) -> tuple[Shown | None, list[bytes | None]]:
+            found = await store.find_publication(connection, slug)
+            if found is None or level == LEVEL:
+                return found, []
+            return found, [await read_kept_ends(connection, one) for one in found.publication.releases]
+
+        found, kept = await self._database.run_tx("publication.find", body)
         if found is None:
             raise NotFound(NO_PUBLICATION)
         if found.file is None or self.state(found.publication) is not PublicationState.SHOWN:
             raise Gone("What was published here has expired or was withdrawn.")
-        return found.publication, found.file
+        if level == LEVEL:
+            return found.publication, found.file
+        return found.publication, await run(_read_at, found.file, kept, level)
 
     async def keys(self) -> list[KnownKey]:
         """Every public key that files of this installation may be signed by, the oldest first."""
@@ -311,6 +332,20 @@ async def _found(connection: Connection, study: Study, slug: str, *, held: bool 
 def _answer(body: bytes) -> Mapping[str, Any]:
     """What a release says, read as who verifies a file reads it."""
     return decode_foreign(body, len(body))
+
+
+def _read_at(file: bytes, kept: Sequence[bytes | None], level: float) -> bytes:
+    """A file with its intervals at another level, which it says.
+
+    The tree has answers as they were published, and so has the signature: there is neither here.
+    """
+    document = decode_foreign(file, len(file))
+    answers = []
+    for one, ends in zip(document["answers"], kept, strict=True):
+        read = read_at(json.dumps(one["answer"]).encode(), ends, level)
+        answers.append({"number": one["number"], "answer": json.loads(read)})
+    shown = {name: value for name, value in document.items() if name not in _PROVES}
+    return json.dumps({**shown, "level": level, "answers": answers}, ensure_ascii=False).encode()
 
 
 def _leaves(page: Sequence[Chained], key: bytes) -> list[bytes]:
