@@ -23,6 +23,7 @@ import scipy
 from numpy.typing import NDArray
 
 from app.estimators.accuracy import noise_shrinkage, worst_square_error
+from app.estimators.roots import brentq
 from app.estimators.tilted import TiltedProblem
 
 _SMALLEST, _LAST_DIGIT = 1e-300, 4 * float(np.finfo(float).eps)
@@ -260,7 +261,7 @@ class AffineProblem:
             return self.solve(variance)
         if self._slope(0.0) <= 0:
             return self.solve(0.0)
-        return self.solve(scipy.optimize.brentq(self._slope, 0.0, variance, xtol=_SMALLEST, rtol=_LAST_DIGIT))
+        return self.solve(brentq(self._slope, 0.0, variance, xtol=_SMALLEST, rtol=_LAST_DIGIT))
 
     def _slope(self, s: float) -> float:
         solution = self.solve(s)

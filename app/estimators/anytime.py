@@ -37,10 +37,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-import scipy
-
 from app.core.epsilon import MICRO
 from app.estimators import confidence
+from app.estimators.roots import brentq
 
 _OF_NOISE = 0.9
 """The part of the risk that noise has."""
@@ -85,7 +84,7 @@ def gaussian_deviations(first: int, risk: float) -> float:
         normal = -c * c / 2 - math.log(2 * math.pi) / 2
         return normal + math.log((c - 1 / c) * length + 4 / c) - math.log(risk)
 
-    return float(scipy.optimize.brentq(excess, 1.0, _MOST)) + _MORE
+    return brentq(excess, 1.0, _MOST) + _MORE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

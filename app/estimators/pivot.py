@@ -17,8 +17,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Protocol
 
-import scipy
-
 from app.core.cohort import Group
 from app.core.grid import GRID_SIZE, Grid
 from app.core.study import Trust
@@ -28,6 +26,7 @@ from app.estimators.deviations import uneven_at_most
 from app.estimators.every_level import Ends, interval_of
 from app.estimators.interface import UNIT_SCALE, Conclusion, Coverage, Interval
 from app.estimators.quantiles import ErrorLaw, error_law
+from app.estimators.roots import brentq
 from app.estimators.together import together
 
 _MASS_PART = 0.001 / (1 - confidence.LEVEL)
@@ -479,7 +478,7 @@ def _edge(tail: Callable[[float], float], risk: float, inside: float, outside: f
         # Of a log-concave law the logarithm is almost a line.
         return math.log(max(tail(p), sys.float_info.min) / risk)
 
-    found = float(scipy.optimize.brentq(above, inside, outside, xtol=TOLERANCE, rtol=TOLERANCE))
+    found = brentq(above, inside, outside, xtol=TOLERANCE, rtol=TOLERANCE)
     if outside < inside:
         return max(found - 2 * TOLERANCE, outside)
     return min(found + 2 * TOLERANCE, outside)

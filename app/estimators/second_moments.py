@@ -36,7 +36,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from app.accounting.measurement import Workload
@@ -50,6 +49,7 @@ from app.estimators.interface import Coverage
 from app.estimators.moments_secret import three_sums_pivot
 from app.estimators.pivot import PivotReader, mass_risk, most_spread, noise_law, ratio
 from app.estimators.quantiles import ErrorLaw
+from app.estimators.roots import brentq
 from app.estimators.weighing import Weighing
 
 POINTS = 21
@@ -235,7 +235,7 @@ def fieller(above: float, below: float, margin: Callable[[float], float], at_mos
 
 def _edge(inside: Callable[[float], float], near: float, far: float) -> float:
     """Where a number falls below 0 between two points, on the farther side."""
-    found = float(scipy.optimize.brentq(inside, near, far, xtol=_CLOSE * abs(far - near), rtol=_CLOSE))
+    found = brentq(inside, near, far, xtol=_CLOSE * abs(far - near), rtol=_CLOSE)
     return min(found + 2 * _CLOSE * (abs(found) + abs(far - near)), far)
 
 

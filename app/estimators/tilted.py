@@ -31,8 +31,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
+
+from app.estimators.roots import brentq
 
 _LEAST_VARIANCE = 1e-9
 """A smaller variance weighs like this one, or beta - 2 T would lose its digits; J moves by less than that."""
@@ -188,8 +189,4 @@ def _root(falling: Callable[[float], float], at: float, least: float) -> float:
         low, high = high, high + _STEP
     while low > least and falling(low) <= 0:
         low, high = max(low - _STEP, least), low
-    return (
-        high
-        if low == high
-        else float(scipy.optimize.brentq(falling, low, high, xtol=_TOLERANCE, maxiter=200))
-    )
+    return high if low == high else brentq(falling, low, high, xtol=_TOLERANCE, maxiter=200)
