@@ -15,7 +15,7 @@ from app.core.study import Relation
 from app.services.statistics import planning
 from app.services.statistics.by_label import plan_by
 from app.services.statistics.crowds import Crowd
-from app.services.statistics.kept_ends import taken_out
+from app.services.statistics.kept_ends import written
 from app.services.statistics.questions import Ask, resolve
 from app.services.statistics.reading import Reading
 from app.services.statistics.readings import read_off
@@ -63,7 +63,7 @@ def test_differences_known_shares_and_all_labels_at_once():
     counts = dict.fromkeys((*ASKS, "simultaneous", "plain"), 0)
     for _ in range(ROUNDS):
         found, _ = take(step, COHORTS)
-        body = json.dumps(taken_out({**asdict(found), **found.details})[0]).encode()
+        body, _ = written({**asdict(found), **found.details})
         shown: dict[str, Any] = {
             name: json.loads(read_off(body, one, SURVEY)) for name, one in readings.items()
         }
@@ -93,7 +93,7 @@ def test_secret_labels_hold_together_and_plain_intervals_do_not(least_offer: int
     counts = dict.fromkeys((*ASKS, "simultaneous", "plain"), 0)
     for _ in range(SECRET_ROUNDS):
         found = planning.answer(plan, people)
-        body = json.dumps(taken_out({**asdict(found), **found.details})[0]).encode()
+        body, _ = written({**asdict(found), **found.details})
         shown: dict[str, Any] = {
             name: json.loads(read_off(body, one, survey)) for name, one in readings.items()
         }
@@ -140,7 +140,7 @@ def test_raked_means_hold_and_those_of_one_margin_do_not():
     counts = dict.fromkeys(("raked", "one margin", "narrow"), 0)
     for _ in range(ROUNDS):
         found, _ = take(step, cohorts)
-        body = json.dumps(taken_out({**asdict(found), **found.details})[0]).encode()
+        body, _ = written({**asdict(found), **found.details})
         shown = json.loads(read_off(body, raked, survey))
         counts["raked"] += held(shown["interval"], truth)
         lower, upper = (shown["interval"][end] for end in ("lower", "upper"))

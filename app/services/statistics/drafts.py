@@ -1,6 +1,5 @@
 """An answer as it is published: what every one says of itself, and what the ledger keeps; no database."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,7 +12,7 @@ from app.core.piece import Piece, Taken
 from app.core.release import Charge, Draft, Facts, Used
 from app.core.study import Currency, Study, StudyDefinition
 from app.services.statistics.any_question import AnyQuestion
-from app.services.statistics.kept_ends import taken_out
+from app.services.statistics.kept_ends import written
 
 NOT_REPORTED = "measure_not_reported"
 """Why local people are left out of an answer about a measure: their devices reported others."""
@@ -101,8 +100,7 @@ def drafted(study: Study, question: AnyQuestion, said: Said, *, epoch: int, cloc
             document["left_out_because"] = " ".join(reasons) or None
         if said.combines:
             document["combines"] = [str(one) for one in said.combines]
-        document, kept = taken_out(document)
-        body = json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+        body, kept = written(document)
     except (TypeError, ValueError) as error:
         raise InternalFault("the answer could not be written down") from error
     return Draft(

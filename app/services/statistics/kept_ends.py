@@ -15,37 +15,56 @@ Document = dict[str, Any]
 
 _OTHERS = "others"
 
+_PLAIN = (float, str, int)
+
+_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+
 _NOT_KEPT = (
     "This answer was made before answers kept the ends of their intervals at other levels: it has those of "
     "0.95 alone. The next answer to the question has the others."
 )
 
 
-def taken_out(document: Document) -> tuple[Document, bytes | None]:
+def written(document: Document) -> tuple[bytes, bytes | None]:
     """An answer as it is published, and the ends that are kept beside it; None where it has no interval.
+
+    What it lists, as labels, is written one after the other: the largest answers have 90,000 intervals.
 
     Args:
         document: What `app.estimators.every_level` read of it.
+
+    Raises:
+        TypeError, ValueError: it cannot be written down.
     """
     kept: list[Sequence[Ends] | None] = []
 
     def without(value: Any) -> Any:
-        if value is None or isinstance(value, float | str | int):
+        if value is None or isinstance(value, _PLAIN):
             return value
-        if isinstance(value, Mapping):
+        if type(value) is dict or isinstance(value, Mapping):
             shown = {name: without(one) for name, one in value.items() if name != _OTHERS}
             if leveled(value):
                 kept.append(value.get(_OTHERS))
             return shown
         return [without(one) for one in value] if isinstance(value, list | tuple) else value
 
-    published = without(document)
+    def text(value: Any) -> str:
+        return _ENCODER.encode(without(value))
+
+    fields = []
+    for name, value in document.items():
+        listed = isinstance(value, list | tuple)
+        fields.append(
+            f"{_ENCODER.encode(name)}:" + (f"[{','.join(map(text, value))}]" if listed else text(value))
+        )
+    body = f"{{{','.join(fields)}}}".encode()
     if not any(kept):
-        return published, None
-    ends = [[None if of is None else of[place] for of in kept] for place in range(len(confidence.OTHERS))]
-    levels = map(str, confidence.OTHERS)
-    table = dict(zip(levels, ends, strict=True))
-    return published, json.dumps(table, allow_nan=False, separators=(",", ":")).encode()
+        return body, None
+    levels = (
+        f'"{level}":' + _ENCODER.encode([None if of is None else of[place] for of in kept])
+        for place, level in enumerate(confidence.OTHERS)
+    )
+    return body, f"{{{','.join(levels)}}}".encode()
 
 
 def read_at(body: bytes, kept: bytes | None, level: float) -> bytes:

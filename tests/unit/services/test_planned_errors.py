@@ -12,7 +12,7 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.services.statistics import planned_errors
 from app.services.statistics.by_label import plan_by
-from app.services.statistics.kept_ends import taken_out
+from app.services.statistics.kept_ends import written
 from app.services.statistics.questions import Ask, resolve
 from app.services.statistics.reading import Reading
 from app.services.statistics.readings import read_off
@@ -55,7 +55,7 @@ def test_a_former_release_says_no_error_of_what_it_did_not_predict():
         "people": 40,
         "predicted_error": 0.25,
     }
-    former, _ = taken_out(former)
+    former = json.loads(written(former)[0])
     now = planned_errors.of_answer(former, step.plan, WIDTH)
     for ask in ASKS:
         reading = Reading.of(STUDY, ask)

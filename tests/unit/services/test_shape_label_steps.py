@@ -1,5 +1,6 @@
 """Steps by label: what a person pays, against all neighbors, and what is read off the same noisy sums."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -17,7 +18,7 @@ from app.core.piece import Piece
 from app.core.study import StudyDefinition, Trust
 from app.services.shapes.plans import ShapePlan
 from app.services.shapes.questions import SHARES
-from app.services.statistics.kept_ends import taken_out
+from app.services.statistics.kept_ends import written
 from app.services.statistics.questions import Ask
 from tests.support.choices import study_of_choices
 from tests.support.shape_chains import ShapeChain
@@ -138,7 +139,7 @@ def test_all_people_with_one_label_read_what_a_question_without_labels_reads():
     pieces = [*alone.pieces.values()]
     label = steps[0].labels[0].plan
     assert label is not None
-    published, _ = taken_out(alone.last)
+    published = json.loads(written(alone.last)[0])
     assert label.read(*label.beside(pieces, counts)) == published
 
 
