@@ -15,7 +15,7 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.piece import Piece
 from app.services.statistics.by_label import plan_by
-from app.services.statistics.kept_ends import taken_out
+from app.services.statistics.kept_ends import written
 from app.services.statistics.piece_noise import LaplaceNoise
 from app.services.statistics.questions import Ask, resolve
 from app.services.statistics.reading import Reading
@@ -60,8 +60,7 @@ def _answer(ask: Ask) -> tuple[float, float, float]:
     step = (plan_by if resolved.by else plan_step)(ASKED, cohorts, resolved, question, [], None)
     assert step is not None
     found, _ = take(replace(step, noise=Silent()), cohorts)
-    published, _ = taken_out({**asdict(found), **found.details})
-    body = json.dumps(published).encode()
+    body, _ = written({**asdict(found), **found.details})
     shown = json.loads(read_off(body, reading, ASKED))
     return shown["estimate"], shown["interval"]["lower"], shown["interval"]["upper"]
 

@@ -35,7 +35,7 @@ def brentq(
 
     Raises:
         ValueError: signs do not differ, or a value is no number.
-        RuntimeError: no root is found in so many steps.
+        RuntimeError: no root is found in that number of steps.
 
     >>> brentq(lambda x: x * x - 2, 0.0, 2.0)
     1.4142135623731364

@@ -19,7 +19,7 @@ FUNCTIONS: dict[str, Callable[[float, float, float], float]] = {
     "a step": lambda x, a, b: 1.0 if x > b else -1.0,
     "a line with a kink": lambda x, a, b: min(x - b, a * (x - b)),
 }
-TOLERANCES = (
+TOLERANCES: tuple[dict[str, float], ...] = (
     {},
     {"xtol": 1e-6, "rtol": 1e-6},
     {"xtol": 5e-324, "rtol": 2**-50},
