@@ -109,6 +109,13 @@ def _parts(
     return [{"label": label, **shown(one)} for label, answer in answers for one in of(answer) or ()]
 
 
+def _quarters(band: Sequence[LinePoint]) -> list[LinePoint]:
+    """The points of a band at quarters of its range."""
+    ends = band[0].at, band[-1].at
+    places = [ends[0] + (ends[1] - ends[0]) * quarter / 4 for quarter in range(5)]
+    return [min(band, key=lambda one: abs(one.at - place)) for place in places]
+
+
 def _line(found: Release, of: Release | LabelAnswer) -> list[dict[str, object]]:
     """Slope, intercept and R squared of a line, a row each, and where it is; none of another answer."""
     if of.slope is None or of.intercept is None or of.r_squared_interval is None:
@@ -119,7 +126,7 @@ def _line(found: Release, of: Release | LabelAnswer) -> list[dict[str, object]]:
     ]
     rows.append(("R squared", of.r_squared, of.r_squared_interval, None))
     places: list[tuple[float, float, Interval | LinePoint]] = [
-        (one.at, one.estimate, one) for one in (of.band or ())[::5]
+        (one.at, one.estimate, one) for one in (_quarters(of.band) if of.band else ())
     ]
     if of.prediction is not None:
         places = [(of.prediction.at, of.prediction.estimate, of.prediction.interval)]

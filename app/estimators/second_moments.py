@@ -14,19 +14,7 @@ R_x R_y + |b| R_x^2 + |c| R_y^2`; a tilt, and a lattice, move its mean by parts 
 most the square of half of it, and at most :math:`\max |g|\, (|a| \sqrt{U_x U_y} + |b| U_x + |c| U_y)`, U
 being the most that V can be at that mean.
 
-*Intervals* are the hulls of all numbers that T does not reject (Fieller). They are never empty or undefined:
-
-- The slope of y on x is the root of :math:`T(1, -\beta, 0)`. No slope is larger than that between two people
-  a step of the grid apart, so that an interval has ends also where x may not vary at all.
-- The correlation has :math:`\rho \sqrt{V_x V_y} = \rho (k V_x + V_y / k) / 2` at :math:`k^2 = V_y / V_x`, so
-  it is the root of :math:`T(1, -\rho k / 2, -\rho / 2 k)`; a fifth of the risk bounds k, which is the root of
-  :math:`T(0, -k^2, 1)`. The hull is over all of its k.
-- The line at x is :math:`m_y + \beta (x - m_x)`: 13 twentieths of the risk bound the slope, five the error of
-  :math:`M_y - \beta M_x`. It holds at each x alone; between two points of the band the line between their
-  ends holds, since the upper end is convex in x and the lower one concave.
-
-References:
-    Fieller, J. R. Stat. Soc. B 16 (1954), doi:10.1111/j.2517-6161.1954.tb00159.x.
+Intervals are in `app.estimators.lines`.
 """
 
 import math
@@ -45,198 +33,24 @@ from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.estimators import confidence
 from app.estimators.covariance import MIDDLE, PairReader, PublicPair, shown_interval
-from app.estimators.interface import Coverage
+from app.estimators.lines import OF_MEAN, OF_RATIO, STEEPEST, Band, Ends, Seen, around
 from app.estimators.moments_secret import three_sums_pivot
 from app.estimators.pivot import PivotReader, mass_risk, most_spread, noise_law, ratio
-from app.estimators.quantiles import ErrorLaw
-from app.estimators.roots import brentq
 from app.estimators.weighing import Weighing
 
 POINTS = 21
 """Of a band, over the whole range of the number that it is drawn on."""
 
-NUMBERS = 2 * POINTS + 6
+AT_MEAN = (-1 / 40, -1 / 160, 0.0, 1 / 160, 1 / 40)
+"""More of them, beside its mean, where the ends of a band are bent most [range widths]."""
+
+NUMBERS = 2 * (POINTS + len(AT_MEAN)) + 6
 """About how many numbers an answer has."""
-
-OF_MEAN, _OF_RATIO, _OF_SLOPE, _OF_OFFSET = 0.05, 0.2, 0.65, 0.25
-"""Parts of the risk: for either mean, the ratio of both spreads, and both parts of a line, which is off most
-by its slope."""
-
-_STEEPEST = float(GRID_SIZE)
-_CLOSE = 2.0**-14
-"""How exactly an end is found, outwards, as a part of it and of where it is looked for."""
-
-_ROUNDING = 16 / GRID_SIZE
-"""The most that a moment is off because sums were rounded down, and values moved to the grid."""
 
 _EVEN = 1 / 12
 """The variance of numbers that are spread evenly over their range, for which predictions are."""
 
-Ends = tuple[float, float]
 OfMean = Callable[[float, float, float, float], Ends]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Seen:
-    """What noisy sums say of the moments of two numbers [range widths], for the dataset or the population.
-
-    Attributes:
-        means: About the middles.
-        near: What these are off by at most.
-        moments: Covariance and variances, any sign.
-        spreads: The most that either variance can be.
-        mass: The total weight in the sums; 1 where it is public.
-        scatter: What the variance of a function of a person is multiplied by in that of its sum.
-        beside: What its span is multiplied by in what weights can move its sum.
-        risk: Of every interval.
-        coverage: Of every interval.
-        noises: The most that sizes of the noises of the sum of g can be, for a, b and c.
-        of_line: The same of the sum of a (x - m_x) + b (y - m_y).
-        law: Of noises of these sizes beside a Normal part of this variance.
-    """
-
-    means: Ends
-    near: Ends
-    moments: tuple[float, float, float]
-    spreads: Ends
-    mass: float
-    scatter: float
-    beside: float
-    risk: float
-    coverage: Coverage
-    noises: Callable[[float, float, float], Sequence[float]]
-    of_line: Callable[[float, float], Sequence[float]]
-    law: Callable[[Sequence[float], float], ErrorLaw]
-
-    @property
-    def turned(self) -> "Seen":
-        """The same with the numbers in the other order."""
-        both, first, second = self.moments
-        return replace(
-            self,
-            means=self.means[::-1],
-            near=self.near[::-1],
-            moments=(both, second, first),
-            spreads=self.spreads[::-1],
-            noises=lambda a, b, c: self.noises(a, c, b),
-            of_line=lambda a, b: self.of_line(b, a),
-        )
-
-    @property
-    def says_nothing(self) -> bool:
-        """Whether nothing is left of the weight."""
-        return self.mass <= 0
-
-    def variances(self) -> Ends:
-        """Both variances, at least the standard deviation of their noise: what may be divided by."""
-        found = []
-        for variance, of in zip(self.moments[1:], ((0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), strict=True):
-            noise = math.sqrt(self.law(self.noises(*of), 0.0).variance) / self.mass
-            found.append(max(variance, noise, 1 / GRID_SIZE**2))
-        return found[0], found[1]
-
-    def margin(self, a: float, b: float, c: float, part: float) -> float:
-        """What T(a, b, c) is off by at most, but for a part of the risk: nearly a norm of them."""
-        noises = self.noises(a, b, c)
-        a, b, c = abs(a), abs(b), abs(c)
-        x, y = (min(0.5, abs(mean) + near) + 0.5 for mean, near in zip(self.means, self.near, strict=True))
-        of_x, of_y = self.spreads
-        span = 2 * a * x * y + b * x * x + c * y * y
-        most = (a * x * y + b * x * x + c * y * y) * (a * math.sqrt(of_x * of_y) + b * of_x + c * of_y)
-        near = a * self.near[0] * self.near[1] + b * self.near[0] ** 2 + c * self.near[1] ** 2
-        law = self.law(noises, self.scatter * min(span * span / 4, most))
-        off = (law.quantile(1 - self.risk * part) + span * self.beside) / self.mass
-        return off + near + _ROUNDING * (a + b + c)
-
-    def offset(self, slope: float, part: float) -> float:
-        """What M_y - slope M_x is off by at most, but for a part of the risk; it rises with |slope|."""
-        slope = abs(slope)
-        root = math.sqrt(self.spreads[1]) + slope * math.sqrt(self.spreads[0])
-        law = self.law(self.of_line(slope, 1.0), self.scatter * root * root)
-        off = (law.quantile(1 - self.risk * part) + (1 + slope) * self.beside) / self.mass
-        return off + _ROUNDING * (1 + slope)
-
-    def slope(self, part: float) -> Ends:
-        """Ends of the slope of the second number on the first one."""
-        if self.says_nothing:
-            return -_STEEPEST, _STEEPEST
-        both, first, _ = self.moments
-        return fieller(
-            both, first, lambda t: self.margin(1.0, -t, 0.0, part), self.margin(0.0, 1.0, 0.0, part)
-        )
-
-    def correlation(self) -> Ends:
-        """Ends of the correlation."""
-        if self.says_nothing:
-            return -1.0, 1.0
-        _, first, second = self.moments
-        low, high = fieller(
-            second,
-            first,
-            lambda t: self.margin(0.0, -t, 1.0, _OF_RATIO),
-            self.margin(0.0, 1.0, 0.0, _OF_RATIO),
-        )
-        if low <= 0 or high >= _STEEPEST or min(first, second) <= 0:
-            return -1.0, 1.0
-        low, high = math.sqrt(low), math.sqrt(high)
-        least = min(max(math.sqrt(second / first), low), high)
-        return self._within(low, high, least, 1 - 2 * OF_MEAN - _OF_RATIO)
-
-    def _within(self, low: float, high: float, least: float, part: float) -> Ends:
-        """Correlations between -1 and 1 that are not rejected where k lies between two numbers."""
-        both, first, second = self.moments
-        spreads = [(k * first + second / k) / 2 for k in (low, high, least)]
-        # 1 / k is convex, so (k, 1 / k) lies in the triangle of these three, and a norm is largest there.
-        corners = ((low, 1 / low), (high, 1 / high), (low, 1 / high))
-
-        def inside(place: float, sign: int) -> float:
-            off = max(
-                self.margin(1.0, -sign * place * k / 2, -sign * place * other / 2, part)
-                for k, other in corners
-            )
-            return off + sign * both - place * (min(spreads) if place > 0 else max(spreads))
-
-        def end(sign: int) -> float:
-            if inside(1.0, sign) >= 0:
-                return 1.0
-            # At no correlation the largest spread and the least one are the same.
-            if inside(0.0, sign) >= 0:
-                return _edge(lambda place: inside(place, sign), 0.0, 1.0)
-            return _edge(lambda place: inside(place, sign), -1.0, 0.0) if inside(-1.0, sign) >= 0 else -1.0
-
-        return -end(-1), end(1)
-
-
-def fieller(above: float, below: float, margin: Callable[[float], float], at_most: float) -> Ends:
-    """The hull of all t that |above - t below| <= margin(t) does not reject, between -2^30 and 2^30.
-
-    Args:
-        above, below: Whose ratio t is.
-        margin: Convex; far out it rises by at most `at_most` times what |t| does.
-        at_most: What `below` is off by at most.
-    """
-    if below <= at_most:
-        return -_STEEPEST, _STEEPEST
-    center = above / below
-
-    def inside(step: float, sign: int) -> float:
-        return margin(center + sign * step) - step * below
-
-    def end(sign: int) -> float:
-        near, far = 0.0, max(margin(center) / below, 1 / GRID_SIZE)
-        while far < _STEEPEST and inside(far, sign) >= 0:
-            near, far = far, 2 * far
-        if far < _STEEPEST:
-            far = _edge(lambda step: inside(step, sign), near, far)
-        return min(max(center + sign * far, -_STEEPEST), _STEEPEST)
-
-    return end(-1), end(1)
-
-
-def _edge(inside: Callable[[float], float], near: float, far: float) -> float:
-    """Where a number falls below 0 between two points, on the farther side."""
-    found = brentq(inside, near, far, xtol=_CLOSE * abs(far - near), rtol=_CLOSE)
-    return min(found + 2 * _CLOSE * (abs(found) + abs(far - near)), far)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,7 +76,7 @@ class MomentsReader(PairReader):
         if not dataset.says_nothing:
             first, second = dataset.variances()
             shown = min(max(dataset.moments[0] / math.sqrt(first * second), -1.0), 1.0)
-        ends, of_all = (_around(one.correlation(), shown) for one in (dataset, population))
+        ends, of_all = (around(one.correlation(), shown) for one in (dataset, population))
         return {
             "estimate": shown,
             "interval": shown_interval(*ends, dataset.coverage),
@@ -286,23 +100,24 @@ def _line(dataset: Seen, population: Seen, grids: tuple[Grid, Grid]) -> dict[str
     unit = float(of.width) / float(on.width)
     slope = 0.0
     if not dataset.says_nothing:
-        slope = min(max(dataset.moments[0] / dataset.variances()[0], -_STEEPEST), _STEEPEST)
+        slope = min(max(dataset.moments[0] / dataset.variances()[0], -STEEPEST), STEEPEST)
     part = 1 - 2 * OF_MEAN
-    ends, of_all = (_around(one.slope(part), slope) for one in (dataset, population))
-    bands = [_Band.of(one, slope) for one in (dataset, population)]
+    ends, of_all = (around(one.slope(part), slope) for one in (dataset, population))
+    bands = [Band.of(one, slope) for one in (dataset, population)]
 
     def at(number: float) -> tuple[float, list[Ends]]:
         x = (number - float(on.lower)) / float(on.width) - 0.5
         middle = dataset.means[1] + slope * (x - dataset.means[0])
-        found = [_around(band.at(x), middle) for band in bands]
+        found = [around(band.at(x), middle) for band in bands]
         return _place(of, middle), [(_place(of, low), _place(of, high)) for low, high in found]
 
     intercept, (own, others) = at(0.0)
     band = []
-    for point in range(POINTS):
-        number = float(on.lower) + float(on.width) * point / (POINTS - 1)
-        middle, (around, _) = at(number)
-        band.append({"at": number, "estimate": middle, "lower": around[0], "upper": around[1]})
+    numbers = {float(on.lower) + float(on.width) * point / (POINTS - 1) for point in range(POINTS)}
+    beside = {_place(on, min(max(dataset.means[0] + away, -0.5), 0.5)) for away in AT_MEAN}
+    for number in sorted(numbers | beside):
+        middle, ((lower, upper), _) = at(number)
+        band.append({"at": number, "estimate": middle, "lower": lower, "upper": upper})
     return {
         "slope": {
             "estimate": unit * slope,
@@ -316,36 +131,6 @@ def _line(dataset: Seen, population: Seen, grids: tuple[Grid, Grid]) -> dict[str
         },
         "band": band,
     }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Band:
-    """Where a line can be.
-
-    Attributes:
-        means: Through which it goes, but for `offset`.
-        slopes: Ends of its slope, about the one that is shown.
-        offset: What is off beside the slope.
-    """
-
-    means: Ends
-    slopes: Ends
-    offset: float
-
-    @classmethod
-    def of(cls, seen: Seen, slope: float) -> "_Band":
-        slopes = _around(seen.slope(_OF_SLOPE), slope)
-        offset = _STEEPEST if seen.says_nothing else max(seen.offset(one, _OF_OFFSET) for one in slopes)
-        return cls(means=seen.means, slopes=slopes, offset=offset)
-
-    def at(self, x: float) -> Ends:
-        places = [self.means[1] + slope * (x - self.means[0]) for slope in self.slopes]
-        return min(places) - self.offset, max(places) + self.offset
-
-
-def _around(ends: Ends, shown: float) -> Ends:
-    """An interval with what is shown in it."""
-    return min(ends[0], shown), max(ends[1], shown)
 
 
 def _squared(ends: Ends) -> Ends:
@@ -392,7 +177,7 @@ class PublicMomentsReader(MomentsReader, PublicPair):
     def interval_width(self) -> float:
         """Of its interval for the dataset, where both numbers are spread evenly."""
         seen = self._seen((0.0, 0.0), (0.0, _EVEN, _EVEN), self.weighing.uneven, self.step)
-        return 2 * min(1.0, seen.margin(1.0, 0.0, 0.0, 1 - 2 * OF_MEAN - _OF_RATIO) / _EVEN)
+        return 2 * min(1.0, seen.margin(1.0, 0.0, 0.0, 1 - 2 * OF_MEAN - OF_RATIO) / _EVEN)
 
     @staticmethod
     def parts(people: int, *summed: int) -> tuple[int, ...]:
@@ -418,10 +203,10 @@ class PublicMomentsReader(MomentsReader, PublicPair):
         of_mean = self.of_mean(squares, step, confidence.risk() * OF_MEAN)
         of_products, of_squares = self._of_products, 0.5 if self.normal else 2.0
 
-        def noises(a: float, b: float, c: float) -> Sequence[float]:
+        def noises(a: float, b: float, c: float, u: float, v: float) -> Sequence[float]:
             x, y = (
-                abs(a * other + 2 * of_own * own) + (abs(a) + 2 * abs(of_own)) * of_mean
-                for own, other, of_own in ((means[0], means[1], b), (means[1], means[0], c))
+                abs(line - a * other - 2 * of_own * own) + (abs(a) + 2 * abs(of_own)) * of_mean
+                for own, other, of_own, line in ((means[0], means[1], b, u), (means[1], means[0], c, v))
             )
             return x, y, abs(a) * of_products, abs(b) * of_squares, abs(c) * of_squares
 
@@ -439,8 +224,8 @@ class PublicMomentsReader(MomentsReader, PublicPair):
             beside=step + self.weighing.bias,
             risk=confidence.risk(),
             coverage="at_least" if exact else "worst_case",
+            far=2 * of_products,
             noises=noises,
-            of_line=lambda a, b: (abs(a), abs(b)),
             law=self.law,
         )
 
@@ -552,16 +337,14 @@ class SecretMomentsReader(MomentsReader):
         off_x, off_y = max(high_x - x, x - low_x), max(high_y - y, y - low_y)
         far_x, far_y = np.abs(halves - x)[:, None], np.abs(halves - y)
 
-        def noises(a: float, b: float, c: float) -> Sequence[float]:
+        def noises(a: float, b: float, c: float, u: float, v: float) -> Sequence[float]:
             farther = abs(a) * (off_x * far_y + off_y * far_x + off_x * off_y)
             farther += abs(b) * off_x * (2 * far_x + off_x) + abs(c) * off_y * (2 * far_y + off_y)
-            sizes: list[float] = (np.abs(of(a, b, c, x, y)) + farther).ravel().tolist()
-            return sizes
-
-        def of_line(a: float, b: float) -> Sequence[float]:
-            own = abs(a) * np.maximum(high_x - halves, halves - low_x)
-            other = abs(b) * np.maximum(high_y - halves, halves - low_y)
-            sizes: list[float] = (own[:, None] + other[None, :]).ravel().tolist()
+            lines = u * (halves - x)[:, None] + v * (halves - y)
+            if u or v:
+                farther += (abs(u) + abs(b) * near[0]) * off_x + (abs(v) + abs(a) * near[0]) * off_y
+                farther += near[0] * (abs(b) * far_x + abs(a) * far_y)
+            sizes: list[float] = (np.abs(of(a, b, c, x, y) + lines) + farther).ravel().tolist()
             return sizes
 
         moments = (0.0, 0.0, 0.0)
@@ -581,7 +364,7 @@ class SecretMomentsReader(MomentsReader):
             beside=beside,
             risk=confidence.risk() - mass_risk(),
             coverage="at_least" if self._mean.floor == self._mean.cap and not scatter else "worst_case",
+            far=0.5,
             noises=noises,
-            of_line=of_line,
             law=lambda sizes, drawn: noise_law(sizes, drawn, draws=self.labels, normal=self.normal),
         )

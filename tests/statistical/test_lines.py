@@ -1,4 +1,4 @@
-"""How wide the interval of an intercept is beside what it is really off by, and whether it covers.
+"""How wide intervals of a line are beside what it is really off by, and whether they cover, all at once.
 
 Draws are seeded, so that the verdict is the same on every run. On other draws an interval that covers with
 95 % has less than `LEAST` hits with a probability of 1e-8; medians of half-widths differ by a few hundredths.
@@ -13,7 +13,8 @@ from scipy.stats import binom
 
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
-from app.estimators.second_moments import Seen, _line
+from app.estimators.lines import Seen
+from app.estimators.second_moments import _line
 from app.services.shapes import covariances
 from tests.statistical import ALPHA
 from tests.unit.services.test_correlations import STUDIES, least_of, plan_of, sums_of
@@ -23,8 +24,8 @@ pytestmark = pytest.mark.statistical
 
 PEOPLE, READ, DRAWN = 1_000, 120, 20_000
 LEAST = READ - int(binom.isf(ALPHA, READ, 0.05))
-WIDEST = 1.9
-"""Half-width over what 95 % of errors stay below, at most."""
+WIDEST, WIDEST_NEAR = 1.9, 2.6
+"""Half-width over what 95 % of errors stay below, at most: of an intercept, and at and beside the mean."""
 
 
 def together(people: np.random.Generator, count: int) -> np.ndarray:
@@ -65,7 +66,7 @@ def moments(sums: np.ndarray, mass: int) -> tuple[np.ndarray, ...]:
 @pytest.mark.parametrize("turned", [False, True], ids=["age on income", "income on age"])
 @pytest.mark.parametrize("points", [drawn, together])
 @pytest.mark.parametrize("study", STUDIES, ids=lambda of: f"{of.noise}-{of.relation.value}")
-def test_an_intercept_is_at_most_twice_as_wide_as_it_is_off(study, points, turned, monkeypatch):
+def test_a_line_is_at_most_twice_as_wide_as_it_is_off(study, points, turned, monkeypatch):
     monkeypatch.setattr(covariances, "draw", lambda noise, queries: [0] * queries)
     people = np.random.default_rng(11)
     study, values = least_of(study), points(people, PEOPLE)
@@ -84,17 +85,34 @@ def test_an_intercept_is_at_most_twice_as_wide_as_it_is_off(study, points, turne
     truth = offset + slope * zero
     errors = np.abs(y + both / variances[0] * (zero - x) - truth)
 
-    halves, held, control = [], 0, 0
+    places = np.clip(own.mean() + own.std() * np.array([-1, -0.3, 0, 0.3, 1]), 0, 1)
+    line = offset + slope * places
+    off = np.abs(y[:, None] + (both / variances[0])[:, None] * (places - x[:, None]) - line)
+
+    halves, held, control, near, at_once, narrow = [], 0, 0, [], 0, 0
     for sums in draw(READ, people):
         dataset: Seen = reader.seen([round(one) for one in sums])[0]
         dataset = dataset.turned if turned else dataset
-        answer: Any = _line(dataset, dataset, (on, of))["intercept"]
+        found: Any = _line(dataset, dataset, (on, of))
+        answer = found["intercept"]
         lower, upper = (
             (answer["interval"][end] - float(of.lower)) / float(of.width) for end in ("lower", "upper")
         )
         halves.append((upper - lower) / 2)
         held += lower <= truth <= upper
         control += abs(truth - (lower + upper) / 2) <= (upper - lower) / 12
+        at, lowest, highest = (
+            np.array([one[name] for one in found["band"]]) for name in ("at", "lower", "upper")
+        )
+        at = (at - float(on.lower)) / float(on.width)
+        lowest, highest = ((one - float(of.lower)) / float(of.width) for one in (lowest, highest))
+        straight, middle, half = offset + slope * at, (lowest + highest) / 2, (highest - lowest) / 2
+        at_once += bool((np.abs(straight - middle) <= half * (1 + 1e-9)).all())
+        narrow += bool((np.abs(straight - middle) <= half / 4).all())
+        near.append([np.interp(places, at, half)])
+    assert (np.median(np.concatenate(near), axis=0) / np.quantile(off, 0.95, axis=0)).max() <= WIDEST_NEAR
+    assert at_once >= LEAST
+    assert narrow < LEAST
     ratio = np.median(halves) / np.quantile(errors, 0.95)
     assert ratio <= WIDEST
     assert held >= LEAST

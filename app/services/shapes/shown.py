@@ -1,7 +1,9 @@
 """What an analyst sees of a release of any kind, by what was asked. Free: it is all published."""
 
 import json
+from bisect import bisect_left
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 from app.core.study import StudyDefinition
@@ -66,24 +68,15 @@ def _of_line(document: dict[str, Any], line: Sequence[str], at: float | None) ->
 
 
 def _predicted(line: dict[str, Any], at: float) -> dict[str, Any]:
-    """Where a line is at one place of the range: off its band, as exactly as if it had been asked for itself.
+    """Where a line is at one place of the range: between the two points of its band beside that.
 
-    Either end of the band is bent once, where the mean of the number that explains is: the upper one is
-    convex and the lower one concave (`app.estimators.second_moments`). So each is the farther one of two
-    straight lines, through its two first points and through its two last ones; between two such points that
-    the mean lies between, the line through them is farther still.
+    A line that lies in the band at both lies between their ends (`app.estimators.lines`).
     """
     band, interval = line["band"], line["slope"]["interval"]
-    straight = band[0], band[-1]
-
-    def between(points: Sequence[dict[str, Any]], name: str) -> float:
-        first, last = points
-        part = (at - first["at"]) / (last["at"] - first["at"])
-        return float((1 - part) * first[name] + part * last[name])
-
-    estimate = between(straight, "estimate")
-    lower, upper = (
-        end(*(between(points, name) for points in (band[:2], band[-2:])), estimate)
-        for name, end in (("lower", min), ("upper", max))
+    place = min(max(bisect_left(band, at, key=itemgetter("at")), 1), len(band) - 1)
+    first, last = band[place - 1 : place + 1]
+    part = (at - first["at"]) / (last["at"] - first["at"])
+    estimate, lower, upper = (
+        (1 - part) * first[name] + part * last[name] for name in ("estimate", "lower", "upper")
     )
     return {"at": at, "estimate": estimate, "interval": interval | {"lower": lower, "upper": upper}}
