@@ -47,13 +47,12 @@ from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from app.core.grid import Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency
-from app.estimators import confidence
+from app.estimators import confidence, isotonic
 from app.estimators.anytime import Steps
 from app.estimators.bin_shares import BinShares, Ends, on_simplex, rising_band, shares_of
 from app.estimators.choice_reports import Reported
@@ -317,7 +316,7 @@ class SharesPlan:
             return BinShares(bins=single, cumulative=(), noisy_count=None)
         # Cumulated bins: bands whose ends hold together, by the union bound over all of them.
         cumulated = np.cumsum(plane)[:-1]
-        rising = np.clip(scipy.optimize.isotonic_regression(cumulated).x, 0.0, 1.0)
+        rising = np.clip(isotonic.rising(cumulated), 0.0, 1.0)
         each = [1 - (1 - level) / max(1, bins - 1) for level in levels]
         own, nearest = np.clip(cumulated, 0.0, 1.0), [min(j, bins - j) - 1 for j in range(1, bins)]
         bands = []
@@ -397,7 +396,7 @@ class SharesPlan:
         kinds = np.split(by_level, np.cumsum([bins, bins, bins, bins - 1]), axis=2)
         alone, drawn, joint, dataset_band, population_band = ((of[:, 0], of[:, 1]) for of in kinds)
         bands = [rising_band(*of) for of in (dataset_band, population_band)]
-        rising = np.clip(scipy.optimize.isotonic_regression(np.cumsum(raw)[:-1]).x, 0.0, 1.0)
+        rising = np.clip(isotonic.rising(np.cumsum(raw)[:-1]), 0.0, 1.0)
         coverage: Coverage = "at_least" if weighing.is_equal else "worst_case"
         coverages: tuple[Coverage, Coverage, Coverage] = (coverage, "worst_case", coverage)
         return BinShares(
