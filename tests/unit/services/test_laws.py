@@ -75,7 +75,9 @@ def correlation_of(x: Array) -> list[float]:
 
 def read_correlation(answer: Any) -> list[float]:
     turned, line = answer["lines"]
-    numbers = [line["slope"], line["intercept"], line["band"][10], turned["slope"]]
+    middle = (line["band"][0]["at"] + line["band"][-1]["at"]) / 2
+    (point,) = [one for one in line["band"] if one["at"] == middle]
+    numbers = [line["slope"], line["intercept"], point, turned["slope"]]
     shown = [answer["estimate"], answer["r_squared"], *(one["estimate"] for one in numbers)]
     return [*shown, *answer["means"]]
 
