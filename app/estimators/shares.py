@@ -142,6 +142,13 @@ class SharesPlan:
         margin = self._law(1, variance).quantile() + self._step + self.weighing.bias
         return min(1.0, 2 * margin)
 
+    @property
+    def anytime_half_width(self) -> float | None:
+        """Predicted half of a bin's interval that holds at all steps, at most 1; None without steps."""
+        if self.steps is None:
+            return None
+        return min(1.0, max(self.interval_width / 2, self._reaches(self.steps)[0]))
+
     def read(self, counts: Sequence[int], reports: Sequence[Sequence[int]] = ()) -> BinShares:
         """Read the noisy counts, one a bin.
 
@@ -175,6 +182,12 @@ class SharesPlan:
 
     def _at_all_steps(self, steps: Steps, labels: Sequence[Noisy]) -> Ends:
         """For each bin the shares that are not rejected at any step; see the module."""
+        margins = np.array(self._reaches(steps))[:, None]
+        own = self.shares(labels, moved=False)
+        return own - margins, own + margins
+
+    def _reaches(self, steps: Steps) -> list[float]:
+        """How far a share is at most from the noisy one at all steps, for each level that is asked for."""
         noises = [abs(share) * scale for share, plan in self.parts if plan.size for scale in plan.scales]
         variance = 0.25 * self.weighing.uneven + max(map(self._report_variance, (0.0, 1.0)))
         deviation, off = math.sqrt(variance), self._step + self.weighing.bias
@@ -182,9 +195,7 @@ class SharesPlan:
         def reach() -> float:
             return steps.always(noises) + NormalDist().inv_cdf(1 - steps.risk / 2) * deviation + off
 
-        margins = np.array(confidence.at_each(reach))[:, None]
-        own = self.shares(labels, moved=False)
-        return own - margins, own + margins
+        return confidence.at_each(reach)
 
     def outside(self, counts: Sequence[int], first: int, last: int) -> float:
         """The largest share of the people that may lie outside of some bins, however these were chosen.

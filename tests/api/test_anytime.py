@@ -210,12 +210,16 @@ async def test_each_bin_has_its_own_from_the_first_share_on(service: Service, ga
     await equal(service, **terms)
     question: dict[str, Any] = {"statistic": "histogram", "edges": "30,60,90"}
     for step, share in enumerate((0.25, 0.5), 1):
+        planned = await plan(service, share=share, **question)
         answer = await ask(service, share=share, **question)
         scale = 2 / (400 * share)
         if gaussian:
             # At most a unit of the weights more than what an offer of mu^2 pays for.
             scale = 2 / (400 * math.sqrt(2 * answer["mu2_max_total"]))
         bound = 2 * Steps(firsts=[250_000], places=[1], step=step, normal=gaussian).always([scale])
+        chosen = next(one for one in planned["estimators"] if one["chosen"])
+        assert chosen["anytime_half_width"] == pytest.approx(min(1, bound / 2), rel=1e-3)
+        assert ("at all steps at once, as a part of the people" in planned["in_words"]) == (step > 1)
         for one in answer["bins"]:
             assert holds(one["anytime"], one["interval"])
             always = one["anytime"]

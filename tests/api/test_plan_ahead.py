@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from app.core.numbers import margin
 from app.services.statistics import release_request
 from app.services.statistics.steps import plan_step
 from tests.api.service import Service, assert_problem
@@ -174,8 +175,13 @@ async def test_shapes_say_what_stands(service: Service, statistic: str) -> None:
     assert (stands["release"], stands["share"]) == (made.json()["id"], 0.2)
     assert (stands["estimate"] is None) is (statistic == "histogram")
     costs = f"{found['estimators'][0]['epsilon_max']:g}"
-    more = "another 0.1" if statistic == "histogram" else "0.3"
-    assert found["in_words"].endswith(f"an answer for {more} of each epsilon costs a person at most {costs}")
+    more, always = "0.3 of each epsilon", found["estimators"][0]["anytime_half_width"]
+    if statistic == "histogram":
+        more = (
+            f"another 0.1 of each epsilon, ± {margin(always)} at all steps at once, as a part of the people,"
+        )
+    assert found["in_words"].endswith(f"an answer for {more} costs a person at most {costs}")
+    assert (always is None) is (statistic == "median")
 
 
 async def test_a_named_estimator_has_its_step_planned_once(

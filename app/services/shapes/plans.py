@@ -97,6 +97,11 @@ class ShapePlan(PiecesPlan):
         """Predicted width of an interval, as a part of all people."""
         return self.plan.interval_width
 
+    @property
+    def anytime_half_width(self) -> float | None:
+        """See `PricedPlan`."""
+        return self.plan.anytime_half_width
+
     def unit(self, study: StudyDefinition) -> float:
         """Of shares."""
         return 1.0

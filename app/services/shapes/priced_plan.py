@@ -125,6 +125,11 @@ class PricedPlan(AnyMade, ShapeEstimator, ABC):
         return None
 
     @property
+    def anytime_half_width(self) -> float | None:
+        """Half of an interval that holds at all steps, as a part of all people; None of other plans."""
+        return None
+
+    @property
     def of_mean(self) -> Plan | None:
         """The plan of a mean that the answer is one of."""
         return None

@@ -150,7 +150,11 @@ class ShapeRequest(AnyRequest):
             people, cells = shown.crowd.people, shown.cells
             return Readable(study=study, plan=shown.of_mean, people=people, cells=cells).accuracy(reading)
         with confidence.at(reading.level):
-            return Accuracy(error=made.predicted_error, half_width=shown.half_width)
+            return Accuracy(
+                error=made.predicted_error,
+                half_width=shown.half_width,
+                anytime_half_width=shown.anytime_half_width,
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -333,12 +333,15 @@ def _in_words(
         own = "with noise of its own " if stands is not None and not planned.share_before else ""
         no_gain = chosen.answers_left == 0 and planned.refusal is None
         refused = ", and is refused: it would be no gain" if no_gain else ""
+        always = ""
+        if planned.share_before and chosen.anytime_half_width is not None:
+            always = f", ± {margin(chosen.anytime_half_width)} at all steps at once"
         if chosen.half_width is None:
-            offer = f"an answer for {more} of each epsilon costs a person at most"
+            of_shares = always and f"{always}, as a part of the people,"
+            offer = f"an answer for {more} of each epsilon{of_shares} costs a person at most"
         else:
             half = f"{_gives(chosen, most)}, half of its {percent(reading.level)} interval{_in_range(chosen)}"
-            if planned.share_before and chosen.anytime_half_width is not None:
-                half += f", ± {margin(chosen.anytime_half_width)} at all steps at once"
+            half += always
             offer = f"{own}for {more} of each epsilon {half}, which costs a person at most"
         about = "" if planned.level is None else f"; it is about {planned.level.about}"
         parts.append(f"{offer} {_costs(chosen)}{refused}{about}{_guessed(chosen)}")
