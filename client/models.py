@@ -120,6 +120,8 @@ ANSWERS: Mapping[str, Model] = {
     "Prediction": _model("PredictionOut"),
     "FoundRange": _model("FoundRangeOut"),
     "SearchesPart": _model("SearchesOut"),
+    "SeriesAnswer": _model("WaveOut"),
+    "Series": _model("SeriesOut", raw=True),
     "Bin": _model("ShareOfBinOut"),
     "ChoiceShare": _model("ShareOfChoiceOut"),
     "CellShare": _model("ShareOfCellOut"),
@@ -167,10 +169,9 @@ PLANS: Mapping[str, Model] = {
 AMOUNTS = "total reserved spent remaining"
 
 DOCUMENTS: Mapping[str, Model] = {
-    "SeriesAnswer": _model("WaveOut"),
-    "Series": _model("SeriesOut", raw=True),
     "EpsilonRange": _model("EpsilonRangeOut", exact="min max"),
     "Measure": _model("MeasureOut", exact="lower upper", needs="lower upper", lacks={"dimension": "1"}),
+    "ReportingRange": _model("ReportingRangeOut"),
     "StudyText": _model("StudyTextOut"),
     "Study": _model(
         "StudyOut StudyMadeOut",
@@ -239,7 +240,7 @@ DOCUMENTS: Mapping[str, Model] = {
 MODULES: Mapping[str, tuple[str, Mapping[str, Model]]] = {
     "_answers.py": ("Answers.", ANSWERS),
     "_plans.py": ("Plans.", PLANS),
-    "_documents.py": ("Series, studies, budgets, sessions, tokens and links.", DOCUMENTS),
+    "_documents.py": ("Studies, budgets, sessions, tokens and links.", DOCUMENTS),
 }
 MODELS = ANSWERS | PLANS | DOCUMENTS
 

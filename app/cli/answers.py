@@ -70,6 +70,7 @@ def show_release(found: Release) -> None:
         "standard deviation of these people": spread and interval_text(spread.interval),
         "standard deviation of the population": spread and interval_text(spread.population_interval),
         "range found": found.range and _range(found.range),
+        "reports inside": found.reporting_range and _range(found.reporting_range),
         "measure": found.measure,
         "of": found.where and ", ".join(f"{name} {label}" for name, label in found.where.items()),
         "weighed by": found.standardize and _standardized(found.standardize),

@@ -51,6 +51,14 @@ def _range(of: Study | Measure) -> str:
     return f"{show(of.lower)} to {show(of.upper)}{kept}"
 
 
+def _inside(study: Study) -> str | None:
+    found = study.reporting_range
+    if found is None:
+        return None
+    outside = f"at most {found.outside_at_most:.1%} of those who answered its searches outside"
+    return f"{show(found.lower)} to {show(found.upper)}; {outside}"
+
+
 def _show_study(study: Study) -> None:
     for warning in study.warnings:
         notes.print(f"Warning: {warning}", markup=False)
@@ -72,6 +80,7 @@ def _show_study(study: Study) -> None:
             "delta": study.delta,
             "coordinates": study.dimension,
             "local mechanism": study.local_mechanism,
+            "reporting range": _inside(study),
             **{f"attribute {name}": own for name, own in study.attributes.items()},
             "state": study.state,
         }
@@ -179,6 +188,22 @@ def _object(text: str) -> dict[str, Any]:
 def close_study(client: Client, study: StudyName) -> Study:
     """Take no more contributions; questions are still answered."""
     return client.close_study(study)
+
+
+@studies.command("narrow")
+@asks_service(_show_study)
+def narrow_study(
+    client: Client,
+    study: StudyName,
+    lower: Annotated[str, typer.Option(metavar="ID", help="The finished search for its lower end.")],
+    upper: Annotated[str, typer.Option(metavar="ID", help="The finished search for its upper end.")],
+) -> Study:
+    """Fix, for good, where devices of local people report: between what two searches for quantiles found.
+
+    Reports are then about this range alone, and the narrower it is, the less noise they have. Values outside
+    count as its nearer end.
+    """
+    return client.narrow_study(study, lower=lower, upper=upper)
 
 
 @studies.command("archive")

@@ -1,17 +1,23 @@
 """Attributes: what a study asks of people beside the value, one of a few declared labels each.
 
 The labels that a person gives are one combination of all that are possible, and its number is the person's
-segment: the attributes are the digits of a number in mixed radix, the first one the most significant.
+segment: the attributes are the digits of a number in mixed radix, the first one the most significant. Of a
+report that was made inside the study's reporting range (`app.core.reporting_range`) it is `INSIDE` more, so
+that such reports are cohorts of their own.
 """
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
+from app.core.reporting_range import INSIDE
+
 MAX_COMBINATIONS = 1_000
 """Combinations of labels that a study may have."""
 
-TAKEN = ("attributes", "epsilon", "report", "reports", "subject", "trust", "value", "values")
+TAKEN = (
+    *("attributes", "epsilon", "report", "reporting_range", "reports", "subject", "trust", "value", "values"),
+)
 """What contributions and tables of them have already, and no attribute may be called."""
 
 
@@ -70,8 +76,8 @@ class Attributes:
         return number
 
     def labels_of(self, segment: int) -> dict[str, str]:
-        """The combination of a number."""
-        found = {}
+        """The combination of a number, be it of a report inside a reporting range or not."""
+        found, segment = {}, segment % INSIDE
         for name, labels in reversed(self.labels.items()):
             segment, place = divmod(segment, len(labels))
             found[name] = labels[place]
@@ -126,7 +132,7 @@ class Attributes:
         return {label_of(where, by): where for where in found}
 
     def places(self, by: str) -> list[int]:
-        """For each segment the place of its cell among those of some attributes."""
+        """For each combination the place of its cell among those of some attributes."""
         found, after = [0] * self.combinations, self.combinations
         for name, labels in self.labels.items():
             size, after = len(labels), after // len(labels)

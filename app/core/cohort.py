@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from typing import Any
 
 from dither.device.randomizers import Randomizer
 
 from app.core.columns import Columns
+from app.core.grid import GRID_SIZE
+from app.core.reporting_range import WHOLE, Reported, ReportingRange
 from app.core.study import LocalMechanism, Trust
 
 
@@ -26,7 +29,8 @@ class Cohort:
         total_squares: Sum of squared reports; of central and public people the sum of their `grid.square`.
         reach: Local cohorts only: how far outside the grid a report counts, if further out as the nearest
             that does [grid steps]; None: as it is. Fixed when the cohort is folded.
-        segment: Number of the combination of labels that its members have.
+        segment: Number of the combination of labels that its members have; of reports that were made inside
+            the study's reporting range `INSIDE` more.
         silent: Members who did not report the measure that a question is about; `total` has none of them.
         reported: How many measures the device of each member reported, of a study of several; else 0.
     """
@@ -96,16 +100,33 @@ class Reports:
 
     Attributes:
         mechanism: The randomizer that made them.
-        total: Sum of reports [grid steps].
-        total_squares: Sum of squared reports [grid steps squared].
-        reach: How far outside the grid each of them counts at most [grid steps]; None: as far as the
+        total: Sum of reports, as they were made [grid steps, of those inside a range its own].
+        total_squares: Sum of squared reports [the same, squared].
+        reach: How far outside the grid each of them counts at most [the same]; None: as far as the
             randomizer's range goes.
+        inside: The reporting range that they were made in; None: the study's range.
     """
 
     mechanism: LocalMechanism
     total: int
     total_squares: int
     reach: int | None = None
+    inside: ReportingRange | None = None
+
+    @property
+    def where(self) -> Reported:
+        """How they say what they say."""
+        return WHOLE if self.inside is None else self.inside.where
+
+    def position(self, count: int) -> Fraction:
+        """What this number of reports say together, exactly [range widths]."""
+        return (Fraction(self.total, self.where.zoom) + count * self.where.start) / GRID_SIZE
+
+    def moments(self, count: int, center: int) -> tuple[float, float]:
+        """Sums of x - center and of its square over that many reports [range widths, and their square]."""
+        raw, width = self.where.to_raw(center), self.where.zoom * GRID_SIZE
+        second = self.total_squares - 2 * raw * self.total + count * raw**2
+        return (self.total - count * raw) / width, second / width**2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,8 @@ class Offer:
         vector: Grid points of the coordinates, in studies of vectors; local: reports of measures, None for
             one that was not reported.
         bounded: Whether it is a report whose range belongs to the whole epsilon.
-        segment: Number of the combination of its labels, see `app.core.attributes`.
+        segment: Number of the combination of its labels, see `app.core.attributes`; `INSIDE` more of a report
+            that was made inside the study's reporting range.
         drawn_at_most: The most with which an honest device can have drawn the report [the study's currency].
     """
 

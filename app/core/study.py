@@ -14,6 +14,7 @@ from app.core.attributes import NO_ATTRIBUTES, Attributes
 from app.core.epsilon import MICRO, amount_of, epsilon_of, round_down_to_significant
 from app.core.grid import Grid
 from app.core.measures import NO_MEASURES, VALUE, Measure, Measures
+from app.core.reporting_range import ReportingRange
 from app.core.texts import NO_TEXTS, StudyText, Texts
 
 
@@ -106,6 +107,8 @@ class StudyDefinition:
             of a value, each on the grid of its own range; one measure may have several. `dimension` is then
             that of all together, and lower and upper are 0 and 1. One alone is the value with a name of its
             own, and has the range, the choices and the dimension of the study.
+        reporting_range: The part of the range in which devices of local people report; None until an admin
+            fixes it, once.
     """
 
     slug: str
@@ -127,6 +130,7 @@ class StudyDefinition:
     attributes: Attributes = NO_ATTRIBUTES
     choices: tuple[str, ...] = ()
     measures: Measures = NO_MEASURES
+    reporting_range: ReportingRange | None = None
 
     @property
     def hides_people(self) -> bool:
@@ -207,6 +211,11 @@ class StudyDefinition:
     def step(self) -> float | None:
         """How far apart the values are that are kept; None of choices, and of several measures."""
         return None if self.measures.several else Measure(self.lower, self.upper, self.choices).step
+
+    @property
+    def may_narrow(self) -> bool:
+        """Whether reports of its local people may have a range of their own: one number is asked for."""
+        return Trust.LOCAL in self.trust and self.dimension == 1 and not self.choices
 
     @property
     def names(self) -> frozenset[str]:

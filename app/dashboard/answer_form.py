@@ -13,6 +13,7 @@ from app.core.grid import GRID_SIZE, Grid, parse_decimal
 from app.core.ledger import Holding
 from app.core.measures import VALUE, Measure
 from app.core.numbers import JsonNumber
+from app.core.reporting_range import FIELD
 from app.core.study import StudyDefinition, Trust
 from app.dashboard.languages import N_
 from app.dashboard.typed import Mark, typed
@@ -247,7 +248,8 @@ def record_of(definition: StudyDefinition, fields: Mapping[str, str], mark: Mark
 def _reports(definition: StudyDefinition, fields: Mapping[str, str]) -> dict[str, object]:
     """What the script of the page made of the answers: one report, or those of some measures."""
     if not definition.measures.several:
-        return {"report": JsonNumber(fields["report"])} if "report" in fields else {}
+        stated = {FIELD: fields[FIELD]} if FIELD in fields else {}
+        return {"report": JsonNumber(fields["report"]), **stated} if "report" in fields else {}
     names = [name for name in definition.measures.named if f"reports.{name}" in fields]
     return {"reports": {name: JsonNumber(fields[f"reports.{name}"]) for name in names}}
 

@@ -30,7 +30,7 @@ the two differ by the constant s2 / n.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -59,7 +59,7 @@ from app.estimators.every_level import Ends
 from app.estimators.interface import Conclusion, Linear, Plan, Query, Question, SparseQuery
 from app.estimators.output_view import output_guarantee
 from app.estimators.quantiles import laplace_variance
-from app.estimators.reports import farthest, noise_of, noise_variance
+from app.estimators.reports import farthest, inside_range, noise_of, noise_variance
 
 Shrinkage = Callable[[float, float, float], float]
 """The factor for a sum of squared weights, a variance of noise and a bias."""
@@ -300,16 +300,18 @@ def combine(
         position = read(values)
         if reports is not None:
             position += report_position(groups, reports)
-        facts: Mapping[str, object] = {}
+        facts: dict[str, object] = {}
         if curator or isinstance(noise, DiscreteGaussian):
             priced = [trust is Trust.CENTRAL for trust in groups.column("trust")]
-            facts = output_guarantee(
+            facts |= output_guarantee(
                 groups,
                 question,
                 central=float(alone[priced].max(initial=0.0)),
                 central_sigma=math.sqrt(curator),
                 reports=np.zeros(len(groups)) if reports is None else reports,
             )
+        if reports is not None:
+            facts |= inside_range(groups, reports, question.grid)
         within = [
             (float(np.sum(np.minimum(variance, most) * squares)), risk)
             for most, risk in bounds or [(WORST_VARIANCE, 0.0)] * len(confidence.levels())
@@ -373,8 +375,8 @@ def report_position(groups: Sequence[Group], weights: NDArray[np.float64]) -> Fr
     for index in np.flatnonzero(weights).tolist():
         reports = groups[index].reports
         if reports is not None:
-            position += Fraction(float(weights[index])) * reports.total
-    return position / GRID_SIZE
+            position += Fraction(float(weights[index])) * reports.position(groups[index].count)
+    return position
 
 
 def midpoint_plan(groups: Sequence[Group], question: Question) -> Plan:

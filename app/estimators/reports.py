@@ -1,15 +1,17 @@
 """What local reports say beside their mean: how noisy they are, and how much the data vary."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 from dither.device.randomizers import ReportNoise, randomizer
 from numpy.typing import NDArray
 
-from app.core.cohort import Group, Groups
+from app.core.cohort import Group, Groups, Reports
 from app.core.errors import InternalFault
-from app.core.grid import GRID_SIZE, NotANumber, parse_decimal
+from app.core.grid import GRID_SIZE, Grid, NotANumber, parse_decimal
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.interface import Parameter, Question
 from app.mechanisms.local_reports import report_noise
@@ -98,9 +100,11 @@ def noise_variance(group: Group, variance: float = WORST_VARIANCE) -> float:
     Privacy: a public constant of the randomizer.
     """
     noise = noise_of(group)
-    return noise.constant / GRID_SIZE**2 + noise.curvature * (
-        variance if noise.curvature < 0 else WORST_VARIANCE
-    )
+    constant = noise.constant / GRID_SIZE**2
+    if (zoom := _reports(group).where.zoom) > 1:
+        # What is moved into the range may all lie in its middle, whatever the variance of the data is.
+        return constant + max(noise.curvature, 0.0) * WORST_VARIANCE / zoom**2
+    return constant + noise.curvature * (variance if noise.curvature < 0 else WORST_VARIANCE)
 
 
 def farthest(group: Group) -> float:
@@ -118,13 +122,42 @@ def farthest(group: Group) -> float:
     Raises:
         InternalFault: the group has no reports, or they were randomized with nothing.
     """
-    if group.reports is None:
-        raise InternalFault("A local group has no reports.")
+    reports = _reports(group)
     try:
-        end = randomizer(group.reports.mechanism).range(group.epsilon).upper
+        end = randomizer(reports.mechanism).range(group.epsilon).upper
     except ValueError as error:
         raise InternalFault("Reports were randomized with nothing.") from error
-    return (end if group.reports.reach is None else min(end, GRID_SIZE + group.reports.reach)) / GRID_SIZE
+    end = end if reports.reach is None else min(end, GRID_SIZE + reports.reach)
+    return end / (GRID_SIZE * reports.where.zoom)
+
+
+def inside_range(groups: Sequence[Group], weights: NDArray[np.float64], grid: Grid) -> dict[str, object]:
+    """What an answer says of the reporting range that reports in it were made in; nothing without any.
+
+    Args:
+        groups: All groups, length G.
+        weights: Weight of one report of each group, shape (G,).
+        grid: Of the study.
+
+    Returns:
+        Its ends in the data's unit, and how many of those who report inside it have values outside at most,
+        if they are as those who answered the searches that found it.
+    """
+    local = [groups[index] for index in np.flatnonzero(weights).tolist()]
+    inside = [(one.reports.inside, one.count) for one in local if one.reports and one.reports.inside]
+    if not inside:
+        return {}
+    [found] = {found for found, _ in inside}
+    people = sum(count for _, count in inside)
+    lower, upper = found.ends(grid)
+    return {
+        "reporting_range": {
+            "lower": lower,
+            "upper": upper,
+            "outside_at_most": found.outside,
+            "people_outside_at_most": math.ceil(found.outside * people),
+        }
+    }
 
 
 def stands_for(groups: Sequence[Group]) -> NDArray[np.float64]:
@@ -135,17 +168,25 @@ def stands_for(groups: Sequence[Group]) -> NDArray[np.float64]:
 
 
 def noise_of(group: Group) -> ReportNoise:
-    """How noisy one report of a local group is [grid steps].
+    """What one report of a local group says, and how noisily [grid steps].
+
+    Inside a reporting range that is a report over its zoom-th part, about the middle of that range.
 
     Raises:
         InternalFault: the group has no reports, or they were randomized with nothing.
     """
-    if group.reports is None:
-        raise InternalFault("A local group has no reports.")
+    reports = _reports(group)
     try:
-        return report_noise(group.reports.mechanism, group.epsilon)
+        noise = report_noise(reports.mechanism, group.epsilon)
     except ValueError as error:
         raise InternalFault("Reports were randomized with nothing.") from error
+    zoom = reports.where.zoom
+    return replace(
+        noise,
+        constant=noise.constant / zoom**2,
+        laplace=noise.laplace / zoom,
+        gaussian=noise.gaussian / zoom,
+    )
 
 
 def estimated_variance(groups: Sequence[Group]) -> float:
@@ -203,18 +244,20 @@ def _estimate(groups: Sequence[Group]) -> tuple[float, float]:
     if sum(group.count for group in groups) < 2:
         return WORST_VARIANCE, 1.0
     noise = [noise_variance(group) for group in groups]
-    shapes = [(found.constant / GRID_SIZE**2, found.curvature) for found in map(noise_of, groups)]
+    shapes = [(one.constant / GRID_SIZE**2, one.curvature) for one in map(noise_of, groups)]
+    middles = [_middle(group) for group in groups]
     raw = [(WORST_VARIANCE + r) ** -2 for r in noise]
     total = sum(u * group.count for u, group in zip(raw, groups, strict=True))
     shares = [u / total for u in raw]
     # Sums about the middle of the range, in integers: nothing cancels in floats.
     middle = GRID_SIZE // 2
-    moments = [_moments(group, middle) for group in groups]
+    moments = [_reports(group).moments(group.count, middle) for group in groups]
     mean = sum(u * first for u, (first, _) in zip(shares, moments, strict=True))
     squares = sum(u * second for u, (_, second) in zip(shares, moments, strict=True)) - mean**2
     spread = [u * (1 - u) * group.count for u, group in zip(shares, groups, strict=True)]
     excess = squares - sum(
-        s * (constant + curvature * mean**2) for s, (constant, curvature) in zip(spread, shapes, strict=True)
+        s * (constant + curvature * (mean - apart) ** 2)
+        for s, (constant, curvature), apart in zip(spread, shapes, middles, strict=True)
     )
     seen = sum(s * (1 + curvature) for s, (_, curvature) in zip(spread, shapes, strict=True))
     if seen <= 1e-9 * sum(spread):
@@ -226,10 +269,13 @@ def _estimate(groups: Sequence[Group]) -> tuple[float, float]:
     return min(max(excess / seen, 0.0), WORST_VARIANCE), uncertainty / seen**2
 
 
-def _moments(group: Group, center: int) -> tuple[float, float]:
-    """Sums of (x - center) and (x - center)^2 over reports [range widths, and their square]."""
+def _reports(group: Group) -> Reports:
     if group.reports is None:
         raise InternalFault("A local group has no reports.")
-    first = group.reports.total - group.count * center
-    second = group.reports.total_squares - 2 * center * group.reports.total + group.count * center**2
-    return first / GRID_SIZE, second / GRID_SIZE**2
+    return group.reports
+
+
+def _middle(group: Group) -> float:
+    """How far the middle of what they report in lies from that of the range [range widths]."""
+    where = _reports(group).where
+    return where.start / GRID_SIZE + 1 / (2 * where.zoom) - 0.5

@@ -9,6 +9,7 @@ from app.core.chain import Link, RecordedAudit
 from app.core.noise import MEASURED
 from app.core.records import ClusterRelease, LedgerLine, ReleaseLine
 from app.core.release import Charge, chain_hash
+from app.core.reporting_range import INSIDE
 from app.core.study import Currency, Relation
 from app.store.budgets import UNSPENT
 from app.store.membership import IS_MEMBER, sum_of_squares, summand
@@ -98,7 +99,7 @@ _CHECKS = {
           AND coalesce(cardinality(c.vector), 0)
               <> CASE WHEN study.dimension > 1 AND c.value IS NOT NULL THEN study.dimension ELSE 0 END
     """,
-    "a contribution has labels that its study does not have, or that outlived its value": """
+    "a contribution has labels that its study does not have, or that outlived its value": f"""
         SELECT encode(c.subject_id, 'hex') AS subject, c.study_id, c.segment FROM contribution c
         JOIN study ON study.id = c.study_id
         LEFT JOIN (
@@ -107,8 +108,13 @@ _CHECKS = {
                 FROM study, unnest(attributes) AS label GROUP BY 1, 2
             ) declared GROUP BY id
         ) combinations ON combinations.id = study.id
-        WHERE c.segment < 0 OR c.segment >= coalesce(combinations.number, 1)
+        WHERE c.segment < 0 OR c.segment % {INSIDE} >= coalesce(combinations.number, 1)
            OR (c.value IS NULL AND c.segment <> 0)
+    """,
+    "a contribution was made inside a reporting range that its study does not have": f"""
+        SELECT encode(c.subject_id, 'hex') AS subject, c.study_id, c.trust, c.segment FROM contribution c
+        JOIN study ON study.id = c.study_id
+        WHERE c.segment >= {INSIDE} AND (study.reporting_range IS NULL OR c.trust <> 'local')
     """,
     "a cohort has spent more than its epsilon": """
         SELECT id AS cohort, spent, epsilon FROM cohort WHERE spent > epsilon OR spent < carried

@@ -20,6 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.core.attributes import Attributes
 from app.core.measures import Measures
+from app.core.reporting_range import ReportingRange
 from app.core.texts import Texts
 
 Row = TypeVar("Row")
@@ -171,7 +172,7 @@ def _conversion(kind: Any) -> Callable[[Any], Any] | None:
         return origin if each is None else lambda values: origin(map(each, values))
     if isinstance(kind, type) and issubclass(kind, Enum):
         return {member.value: member for member in kind}.__getitem__
-    return kind if kind in (Attributes, Measures, Texts, Decimal, float) else None
+    return kind if kind in (Attributes, Measures, ReportingRange, Texts, Decimal, float) else None
 
 
 def _without_none(hint: Any) -> Any:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from app.core.records import Wanted
+from app.core.reporting_range import ReportingRange
 from app.core.study import Study, StudyDefinition, StudyLine, StudyState
 from app.store.cohorts import LOCK_EXCLUSIVE
 from app.store.contributions import ENROL_LOCK, EPOCH_LOCK
@@ -14,7 +15,7 @@ from app.store.sql import Connection, Sql
 COLUMNS = """id, slug, title, description, series, lower, upper, CAST(relation AS text) AS relation, trust,
              epsilon_min, epsilon_max, epsilons, default_share, tilt, delta, dimension, local_mechanism,
              attributes, choices, measures, CAST(state AS text) AS state, created_at,
-             CAST(texts AS text) AS texts"""
+             CAST(texts AS text) AS texts, CAST(reporting_range AS text) AS reporting_range"""
 
 INSERT = Sql.of(Study)(f"""
     INSERT INTO study (slug, title, description, series, lower, upper, relation, trust, epsilon_min,
@@ -70,6 +71,13 @@ EDIT = Sql.of(Study)(f"""
         texts = jsonb_strip_nulls(texts || CAST(:texts AS jsonb))
     WHERE id = :study_id RETURNING {COLUMNS}
 """)
+
+NARROW = Sql.of(Study)(f"""
+    UPDATE study SET reporting_range = coalesce(reporting_range, CAST(:reporting_range AS jsonb))
+    WHERE id = :study_id RETURNING {COLUMNS}
+""")
+
+READ_NARROWED = Sql.of(Study)(f"SELECT {COLUMNS} FROM study WHERE reporting_range IS NOT NULL ORDER BY id")
 
 CLOSE = Sql.of(Study)(f"""
     UPDATE study SET state = CASE WHEN state = 'open' THEN 'closed' ELSE state END
@@ -132,6 +140,16 @@ async def edit_study(
     return await EDIT.one(
         connection, study_id=study_id, title=title, description=description, texts=json.dumps(texts)
     )
+
+
+async def narrow_study(connection: Connection, study_id: int, reporting_range: ReportingRange) -> Study:
+    """Fix where devices of local people report; a study that has a reporting range keeps it."""
+    return await NARROW.one(connection, study_id=study_id, reporting_range=reporting_range.stored)
+
+
+async def read_narrowed(connection: Connection) -> list[Study]:
+    """The studies that have a reporting range."""
+    return await READ_NARROWED.all(connection)
 
 
 async def close_study(connection: Connection, study_id: int) -> Study:

@@ -87,6 +87,11 @@ study = Table(
         server_default="{}",
         comment='name:lower:upper or name:["label",...], in order: coordinates of a value; none: one value',
     ),
+    Column(
+        "reporting_range",
+        JSONB,
+        comment="start and zoom [grid steps], the part outside at most, and the searches; NULL: none",
+    ),
     Column("state", study_state, nullable=False, server_default="open"),
     Column("epoch", Integer, nullable=False, server_default="1", comment="that new contributions carry"),
     Column("folded_epoch", Integer, nullable=False, server_default="0", comment="last one in cohort"),
@@ -147,7 +152,8 @@ contribution = Table(
         SmallInteger,
         nullable=False,
         server_default="0",
-        comment="which combination of the study's labels; 0: none, or withdrawn",
+        comment="which combination of the study's labels; 0: none, or withdrawn; + 1024: reported inside "
+        "the reporting range",
     ),
     CheckConstraint("0 <= carried AND carried <= epsilon", name="carried_within_epsilon"),
     CheckConstraint("value IS NOT NULL OR vector IS NULL", name="vector_withdrawn_with_value"),

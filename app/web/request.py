@@ -20,6 +20,7 @@ from app.core.errors import (
     UnsupportedMediaType,
 )
 from app.core.principal import Principal, Role
+from app.core.reporting_range import FIELD
 from app.core.study import Study
 from app.formats.strict_json import decode_json, decode_utf8
 from app.services.work import Ended
@@ -265,6 +266,11 @@ class ApiRequest(Request):
             raise NotFound("There is no such study.")
         studies = self.api.services.studies
         return await (studies.read(slug) if fresh else studies.get(slug))
+
+    async def reported_to(self, study: Study, record: Mapping[str, object]) -> Study:
+        """The study of a record: as it is now where that states a reporting range that is not known here."""
+        unknown = FIELD in record and study.definition.reporting_range is None
+        return await self.study(study.definition.slug, fresh=True) if unknown else study
 
     def single_query(self, repeatable: Container[str] = ()) -> dict[str, str]:
         """The query parameters; of those that are repeatable all values, with commas between.

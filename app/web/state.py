@@ -64,9 +64,9 @@ class Api:
     _intakes: dict[int, Intake] = field(default_factory=dict)
 
     def intake(self, study: Study) -> Intake:
-        """What reads the contributions of a study; made once, since definitions never change."""
+        """What reads the contributions of a study; made again only when it gets a reporting range."""
         intake = self._intakes.get(study.id)
-        if intake is None:
+        if intake is None or intake.definition != study.definition:
             intake = self._intakes[study.id] = Intake(study.definition, self.services.subject_key)
         return intake
 

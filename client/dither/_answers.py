@@ -158,6 +158,8 @@ class Prediction:
 class FoundRange:
     """The range that was found, and how many lie outside; values there count as its nearer end.
 
+    A reporting range is about those who report inside it, if they are as those who answered its searches.
+
     Attributes:
         outside_at_most: Part of all people that lies outside at most, in 95 of 100 answers.
         people_outside_at_most: The same in people; None where their number is secret.
@@ -180,6 +182,55 @@ class SearchesPart:
 
     people: int
     weight: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesAnswer:
+    """The published mean of one study of a series.
+
+    Attributes:
+        created_at: When the study was made, by which the series is in order.
+    """
+
+    study: str
+    created_at: datetime
+    release: str
+    estimate: float
+    interval: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """A change, or a trend, off what is published: it costs nothing.
+
+    Attributes:
+        study: The study that was asked about: the last one of those that are read.
+        since: Of a change: the study before it; None of a trend.
+        estimate: Of a change the mean of this study less that of the one before, in the data's unit; of a
+            trend the slope of the line through all means by least squares, in that unit per study.
+        interval: For the people of these studies, who may be the same ones. Of means that say their interval
+            alone, as where the number of people is secret, its level is lower: .9 for two of them.
+        population_interval: For the populations that they were drawn from; None where too many bounds could
+            fail.
+        answers: The means that it is read off, in the order of the series.
+        without_answer: Studies of the series without a published answer to the question: they are left out.
+    """
+
+    statistic: str
+    of: str
+    series: str
+    study: str
+    since: str | None = None
+    measure: str | None = None
+    where: Mapping[str, str] | None = None
+    estimate: float
+    standard_error: float
+    interval: Interval
+    population_interval: Interval | None = None
+    answers: tuple[SeriesAnswer, ...]
+    without_answer: tuple[str, ...]
+    in_words: str
+    raw: Mapping[str, object] = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,8 +299,8 @@ class LabelAnswer:
     Other fields are as in `Release`.
 
     Attributes:
-        outside_at_most: With `range="found"`: the part of these people that lies outside at most; as that of
-            the whole, for all labels at once. None where their number is secret.
+        outside_at_most: With `range="found"` or a reporting range: the part of these people that lies outside
+            at most; as that of the whole, for all labels at once. None where their number is secret.
         predicted_bias: The part of it that every answer has: of unequal weights, and of shrinking. Those of
             several labels may add up; None as `drawn_to_whole`.
         simultaneous: With `simultaneous=True`: for the dataset; those of all labels hold together.
@@ -341,6 +392,7 @@ class Release(Plotted):
         asked: The estimator that was asked for; `auto` leaves the choice to the service.
         standardize: The known share of each label, of each attribute that the mean is standardized to; None
             of other answers.
+        reporting_range: None without reports inside a reporting range.
         of: Of a difference: of what; None of other answers.
         between: Of a difference: the first label less the second; None of other answers.
         estimate: What is asked, with noise, in its unit.
@@ -417,6 +469,7 @@ class Release(Plotted):
     most_epsilon: float | None = None
     asked: str | None = None
     standardize: Mapping[str, Mapping[str, float]] | None = None
+    reporting_range: FoundRange | None = None
     of: str | None = None
     between: Mapping[str, Sequence[str]] | None = None
     estimate: float | None = None

@@ -26,7 +26,7 @@ from dither._participants import Participants
 from dither._sessions import Terms
 from dither._wire import Document
 from dither.device.measures import reports
-from dither.device.numbers import REPORT_LIMIT, Number, epsilon_decimal, epsilon_text
+from dither.device.numbers import REPORT_LIMIT, Number, epsilon_decimal, epsilon_text, inside_range
 
 T = TypeVar("T")
 Purpose = Literal["contribute", "replace"]
@@ -83,7 +83,8 @@ class Prepared:
         if self.entry.report is None:
             fields["values" if isinstance(order.value, dict) else "value"] = order.value
         elif isinstance(self.entry.report, str):
-            fields["reports"] = json.loads(self.entry.report)
+            said = json.loads(self.entry.report)
+            fields |= {"reports": said} if isinstance(order.value, dict) else said
         else:
             fields["report"] = self.entry.report
         if order.epsilon is not None:
@@ -377,7 +378,7 @@ def _report(order: Order, epsilon: int | None, taken_for: int) -> int | str | No
     """A report that the service takes: one that lies outside its range moves to the edge.
 
     In a study of measures those of some of them, by their names, as JSON: their ranges belong to the whole
-    epsilon, so they lie in them.
+    epsilon, so they lie in them. One inside a reporting range is JSON, too, with what it states.
 
     Of a report that is drawn with all that the service counts that happens with a probability below 2^-91,
     with the part r of it below 2 exp(-64 r). The report is private before it moves, and stays so.
@@ -391,7 +392,13 @@ def _report(order: Order, epsilon: int | None, taken_for: int) -> int | str | No
         drawn = reports(order.randomizers, order.position, order.worth(epsilon))
         return json.dumps({names[place]: report for place, report in drawn.items()})
     (randomizer,) = order.randomizers
-    report = randomizer.report(order.position, order.worth(epsilon))
+    inside, point = order.inside, order.position
+    if inside is not None:
+        point = inside_range(point, inside.start, inside.zoom)
+    report = randomizer.report(point, order.worth(epsilon))
     if abs(report) > REPORT_LIMIT:
         raise LedgerError("the noise is too large to be true; nothing was sent")
-    return randomizer.range(order.worth(taken_for)).nearest(report)
+    report = randomizer.range(order.worth(taken_for)).nearest(report)
+    if inside is None:
+        return report
+    return json.dumps({"report": report, "reporting_range": f"{inside.start}/{inside.zoom}"})

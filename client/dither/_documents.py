@@ -1,5 +1,5 @@
 # Made by client/models.py. Do not edit.
-"""Series, studies, budgets, sessions, tokens and links."""
+"""Studies, budgets, sessions, tokens and links."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,6 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Literal
 
-from dither._answers import Interval
 from dither._tables import Shown
 
 Depth = Literal["lower_alpha", "unknown_alpha"]
@@ -51,55 +50,6 @@ Trust = Literal["central", "local", "public"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeriesAnswer:
-    """The published mean of one study of a series.
-
-    Attributes:
-        created_at: When the study was made, by which the series is in order.
-    """
-
-    study: str
-    created_at: datetime
-    release: str
-    estimate: float
-    interval: Interval
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
-    """A change, or a trend, off what is published: it costs nothing.
-
-    Attributes:
-        study: The study that was asked about: the last one of those that are read.
-        since: Of a change: the study before it; None of a trend.
-        estimate: Of a change the mean of this study less that of the one before, in the data's unit; of a
-            trend the slope of the line through all means by least squares, in that unit per study.
-        interval: For the people of these studies, who may be the same ones. Of means that say their interval
-            alone, as where the number of people is secret, its level is lower: .9 for two of them.
-        population_interval: For the populations that they were drawn from; None where too many bounds could
-            fail.
-        answers: The means that it is read off, in the order of the series.
-        without_answer: Studies of the series without a published answer to the question: they are left out.
-    """
-
-    statistic: str
-    of: str
-    series: str
-    study: str
-    since: str | None = None
-    measure: str | None = None
-    where: Mapping[str, str] | None = None
-    estimate: float
-    standard_error: float
-    interval: Interval
-    population_interval: Interval | None = None
-    answers: tuple[SeriesAnswer, ...]
-    without_answer: tuple[str, ...]
-    in_words: str
-    raw: Mapping[str, object] = field(repr=False, compare=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EpsilonRange:
     """The least and the largest admissible personal epsilon."""
 
@@ -124,6 +74,25 @@ class Measure:
     step: float | None = None
     choices: tuple[str, ...] = ()
     dimension: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportingRange:
+    """Where devices of local people report; values outside count as its nearer end.
+
+    Attributes:
+        start: Of it [grid steps]. Reports inside it state start/zoom.
+        zoom: How often it fits into the range.
+        outside_at_most: Part of those who answered its searches that lies outside, in 95 of 100 cases.
+        searches: For its lower and its upper end.
+    """
+
+    lower: float
+    upper: float
+    start: int
+    zoom: int
+    outside_at_most: float
+    searches: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +134,7 @@ class Study(Shown):
             values are numbers.
         measures: The numbers and choices that it asks each person for, in their order; lower and upper of a
             study of several are then 0 and 1. Empty where a person gives one value without another name.
+        reporting_range: Where devices of local people report; None: in the whole range.
         texts: What it says in other languages, by their codes; empty where it has no other.
         state: Open, closed to contributions, or, with stored answers only, archived or retired.
         warnings: What new people cannot offer: more than their lifetime budget, or with Gaussian noise
@@ -191,6 +161,7 @@ class Study(Shown):
     attributes: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
     choices: tuple[str, ...] = ()
     measures: Mapping[str, Measure] = field(default_factory=dict, hash=False)
+    reporting_range: ReportingRange | None = None
     texts: Mapping[str, StudyText] = field(default_factory=dict, hash=False)
     state: str | None = None
     created_at: datetime | None = None

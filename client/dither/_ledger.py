@@ -63,7 +63,7 @@ class Entry:
     """A row: epsilons in micro-epsilon, None where they make no sense.
 
     `counted` is what the entry brings the total of its subject in its study up to: its whole epsilon,
-    until it is known to be less. Of several measures `report` is the JSON of those reported, by name.
+    until it is known to be less. Of several measures, and inside a reporting range, `report` is JSON.
     """
 
     id: int

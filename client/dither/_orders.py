@@ -10,12 +10,13 @@ from functools import lru_cache
 from typing import SupportsIndex, cast
 
 from dither._calls import mapped
-from dither._documents import Measure, Study, Trust
+from dither._documents import Measure, ReportingRange, Study, Trust
 from dither._errors import Faults, InvalidRequest, StudyUnsound, UnsupportedMechanism
 from dither.device.choices import ChoiceRandomizer, choice_points
 from dither.device.gaussian import micro_mu2, pure_epsilon
 from dither.device.numbers import (
     DELTA_UNIT,
+    GRID_SIZE,
     Grid,
     NotANumber,
     Number,
@@ -50,6 +51,7 @@ class Order:
         position: Its grid point, or those of its coordinates.
         randomizers: What makes a report of it, or of each measure; none where it is sent as it is.
         attributes: Names and labels, in the order of the study.
+        inside: The reporting range of a report.
         delta: Above 0 where reports are pure and mu^2 pays for them: at which an epsilon is mu^2 [1e-12].
     """
 
@@ -60,6 +62,7 @@ class Order:
     position: int | tuple[int, ...]
     randomizers: tuple[AnyRandomizer, ...] = ()
     attributes: tuple[tuple[str, str], ...] = ()
+    inside: ReportingRange | None = None
     delta: int = 0
 
     def worth(self, epsilon: int) -> int:
@@ -114,6 +117,7 @@ def make_order(
         position=position,
         randomizers=randomizers,
         attributes=labels,
+        inside=study.reporting_range if tag == "local" else None,
         # A Gaussian randomizer turns an epsilon into mu^2 by itself.
         delta=0 if study.local_mechanism == LocalMechanism.GAUSSIAN else int(study.delta * DELTA_UNIT),
     )
@@ -321,6 +325,9 @@ def check_study(study: Study, slug: str) -> None:
             raise StudyUnsound("the choices and the range of a measure do not go together")
     if not study.lower < study.upper or any(not one.lower < one.upper for one in study.measures.values()):
         raise StudyUnsound("the study's range is empty")
+    inside = study.reporting_range
+    if inside and not (inside.zoom > 1 and 0 <= inside.start <= GRID_SIZE - GRID_SIZE // inside.zoom):
+        raise StudyUnsound("the study's reporting range does not lie in its range")
     if study.relation not in _RELATIONS:
         raise StudyUnsound("the study promises privacy for an unknown relation")
     if not 0 < study.epsilon.min <= study.epsilon.max:

@@ -52,6 +52,10 @@ ROUTES: Mapping[tuple[str, str], Row] = {
     ("GET", "/v1/studies/{study}"): ({"contribute", "analyse", "admin"}, {}),
     ("PATCH", "/v1/studies/{study}"): ({"admin"}, {"json": {"title": "Why?", "reason": "clearer"}}),
     ("POST", "/v1/studies/{study}/close"): ({"admin"}, {}),
+    ("POST", "/v1/studies/{study}/reporting-range"): (
+        {"admin"},
+        {"json": dict.fromkeys(("lower", "upper"), "6f1c2b3e-0000-4000-8000-000000000001")},
+    ),
     ("POST", "/v1/studies/{study}/archive"): ({"admin"}, {"json": {"reason": "over"}}),
     ("POST", "/v1/studies/{study}/retire"): ({"admin"}, {}),
     ("GET", "/v1/studies/{study}/saturation"): ({"contribute", "analyse", "admin"}, {}),
@@ -284,7 +288,9 @@ async def test_a_route_lets_in_exactly_whom_it_should(service: Service, method: 
         of_another = response.status_code == 409 and response.json()["code"] in OF_ANOTHER_TOKEN
         # What is deleted is not there for the next one.
         gone = method == "DELETE" and response.status_code == 404 and secret != let_in[0]
-        assert response.status_code < 300 or of_another or gone, response.text
+        # Searches that have finished take many people: tests/api/test_reporting_range.py has them.
+        unfinished = path.endswith("/reporting-range") and response.status_code == 422
+        assert response.status_code < 300 or of_another or gone or unfinished, response.text
 
 
 def test_the_matrix_has_a_row_for_every_route() -> None:

@@ -17,7 +17,14 @@ SECTIONS = re.split(r"^## (?=\d\. )", PAGE.partition("\n## What none of them cov
 KINDS = ("Model", "Traces", "Storm", "Audit", "Proof", "Not covered")
 RULES = {
     *CHECKS,
-    *(ledger.ROUND_RULE, ledger.PIECE_RULE, ledger.PRICE_RULE, ledger.CHAIN_RULE, ledger.HEAD_RULE),
+    *(
+        ledger.ROUND_RULE,
+        ledger.RANGE_RULE,
+        ledger.PIECE_RULE,
+        ledger.PRICE_RULE,
+        ledger.CHAIN_RULE,
+        ledger.HEAD_RULE,
+    ),
 }
 
 

@@ -26,12 +26,13 @@ from app.web.documents.budget import LifetimeIn, RaiseIn
 from app.web.documents.schedule import ScheduleIn
 from app.web.documents.session_in import SessionIn
 from app.web.documents.study import StudyIn
-from app.web.documents.study_change import ArchiveIn, StudyEditIn
+from app.web.documents.study_change import ArchiveIn, ReportingRangeIn, StudyEditIn
 from app.web.documents.token import QuotaIn, RotateIn, TokenIn
 
 CALLS: dict[str, tuple[type[BaseModel], str, dict[str, str]]] = {
     "create_study": (StudyIn, "study create", {}),
     "edit_study": (StudyEditIn, "study edit", {}),
+    "narrow_study": (ReportingRangeIn, "study narrow", {}),
     "archive_study": (ArchiveIn, "study archive", {}),
     "create_session": (SessionIn, "session create", {"centre": "centres"}),
     "create_token": (TokenIn, "token create", {"study": "studies", "role": "roles"}),

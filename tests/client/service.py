@@ -103,6 +103,9 @@ SHAPES = (
 )
 """Statistics that are no mean and not read off one."""
 
+RANGE = {"start": 2**28, "zoom": 10, "lower": 30.0, "upper": 42.0, "outside_at_most": 0.1}
+"""Where local people report, once that is found."""
+
 FOUND_RANGE = {"lower": 0.0, "upper": 70.0, "outside_at_most": 0.01, "people_outside_at_most": 4}
 """What a mean over a range that was found says of it."""
 
@@ -200,6 +203,10 @@ class FakeService:
                 study.update(
                     {name: text for name, text in _read(request.content).items() if name != "reason"}
                 )
+                return httpx.Response(200, json=study)
+            case ["POST", "reporting-range"]:
+                sent = _read(request.content)
+                study["reporting_range"] = {**RANGE, "searches": [sent["lower"], sent["upper"]]}
                 return httpx.Response(200, json=study)
             case ["POST", "close" | "archive" | "retire" as verb]:
                 study["state"] = {"close": "closed", "archive": "archived", "retire": "retired"}[verb]

@@ -25,6 +25,7 @@ REPEATED: dict[str, Callable[[Any], Any]] = {
     "close_study": lambda client: client.close_study("commute"),
     "raise_budgets": lambda client: client.raise_budgets(epsilon="0.5", reason="another year", key="k"),
     "edit_study": lambda client: client.edit_study("commute", title="Why?", reason="a typo"),
+    "narrow_study": lambda client: client.narrow_study("commute", lower="s1", upper="s2"),
     "archive_study": lambda client: client.archive_study("commute", reason="over"),
     "retire_study": lambda client: client.retire_study("commute"),
     "tokens": lambda client: list(client.tokens()),

@@ -20,9 +20,10 @@ from dither import (
     TransportError,
     UnsupportedMechanism,
 )
+from dither.device.randomizers import randomizer
 
 from app.core.study import LocalMechanism
-from tests.client.service import COMMUTE, FakeService, Holding, problem
+from tests.client.service import COMMUTE, RANGE, FakeService, Holding, problem
 from tests.support.reports import report_range
 
 Connect = Callable[..., Any]
@@ -647,3 +648,48 @@ def test_a_description_is_fetched_once(client: Any, service: FakeService) -> Non
     for subject in ("ada", "bob"):
         client.contribute("commute", subject=subject, value=34, epsilon=1, trust="central")
     assert len([r for r in service.log if r.method == "GET"]) == 1
+
+
+INSIDE = {**RANGE, "searches": ["a", "b"]}
+
+
+@pytest.mark.parametrize("value", [0, 34, 41.9, 120])
+@pytest.mark.parametrize("mechanism", ["hybrid", "optimal", "laplace"])
+def test_a_report_is_made_inside_the_reporting_range_and_says_so(
+    connect: Connect, service: FakeService, monkeypatch: pytest.MonkeyPatch, mechanism: str, value: float
+) -> None:
+    service.studies["commute"] |= {"reporting_range": INSIDE, "local_mechanism": mechanism}
+    drawn: list[int] = []
+    kind = type(randomizer(mechanism))
+    draw = kind.draw
+
+    def drawing(self: Any, offset: int, epsilon: int, bits: Any) -> int:
+        drawn.append(offset)
+        return draw(self, offset, epsilon, bits)
+
+    monkeypatch.setattr(kind, "draw", drawing)
+    first, other = connect(), {**ADA, "value": value}
+    first.contribute("commute", **other)
+    # The same again: nothing is drawn, and what it states is remembered.
+    service.studies["commute"] |= {"reporting_range": None}
+    connect().contribute("commute", **other)
+    one, again = service.sent("POST")
+    assert one == again
+    assert one["reporting_range"] == f"{2**28}/10"
+    point = round(Decimal(str(value)) / 120 * 2**30)
+    moved = min(max(point, 2**28), 2**28 + 2**30 // 10)
+    assert drawn == [10 * (moved - 2**28) - 2**29]
+    connect().contribute("commute", **{**ADA, "subject": "bob"})
+    assert "reporting_range" not in service.sent("POST")[-1]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"zoom": 1}, {"zoom": 0}, {"start": -1}, {"start": 2**30 - 2**30 // 10 + 1}]
+)
+def test_a_reporting_range_outside_the_range_is_refused(
+    client: Any, service: FakeService, wrong: dict[str, int]
+) -> None:
+    service.studies["commute"] |= {"reporting_range": {**INSIDE, **wrong}}
+    with pytest.raises(StudyUnsound):
+        client.contribute("commute", **ADA)
+    assert service.sent("POST") == []

@@ -638,6 +638,7 @@ async def _retirement(record: Recorder) -> None:
     await record("studies", "PATCH", "/v1/studies/survey", "admin", json=edit)
     await record("studies", "PATCH", "/v1/studies/survey", "admin", json={**edit, "lower": 5})
     await record("studies", "GET", "/v1/studies", "admin", params={"series": "weekly"})
+    await record("studies", "POST", "/v1/studies/survey/reporting-range", "admin", json={})
     await record("studies", "POST", "/v1/studies/survey/archive", "admin", json={})
     for _ in range(2):
         await record(

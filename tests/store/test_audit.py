@@ -16,6 +16,7 @@ from app.services.admin.ledger import (
     HEAD_RULE,
     PIECE_RULE,
     PRICE_RULE,
+    RANGE_RULE,
     ROUND_RULE,
 )
 from app.services.statistics.questions import Ask
@@ -33,6 +34,7 @@ RESERVED = "reserved is not the sum of a subject's reservations"
 ORPHAN = "a contribution belongs to no subject or no study"
 VECTOR = "a vector does not have its study's dimension, or outlived its value"
 LABELS = "a contribution has labels that its study does not have, or that outlived its value"
+INSIDE = "a contribution was made inside a reporting range that its study does not have"
 CONTRIBUTION_OVERSPENT = "a contribution has spent more than its epsilon"
 COHORT_OVERSPENT = "a cohort has spent more than its epsilon"
 SPENT = "spent is not the sum of a cohort's charges"
@@ -118,6 +120,18 @@ TAMPERINGS = (
         "labels that were never declared",
         (LABELS, FOLDED),
         f"UPDATE contribution SET segment = 1 WHERE ctid = {IN_COHORT}",
+    ),
+    tampering(
+        "a report inside a range that there is not",
+        (INSIDE, FOLDED),
+        f"UPDATE contribution SET segment = segment + 1024 WHERE ctid = {IN_COHORT}",
+    ),
+    tampering(
+        "a reporting range that no search found",
+        RANGE_RULE,
+        """UPDATE study SET reporting_range =
+           '{"start": 0, "zoom": 10, "outside": 0.1, "searches": ["none", "none"]}'
+           WHERE id = (SELECT min(id) FROM study)""",
     ),
     tampering(
         "less noise in a K-means round",
@@ -630,7 +644,15 @@ def honest_url(postgres_server: Server) -> Iterator[str]:
 async def test_an_honest_ledger_is_clean(honest_url: str):
     report = await audited(honest_url, ())
     assert report.clean
-    assert set(report.checked) == {*CHECKS, ROUND_RULE, PIECE_RULE, PRICE_RULE, CHAIN_RULE, HEAD_RULE}
+    assert set(report.checked) == {
+        *CHECKS,
+        ROUND_RULE,
+        RANGE_RULE,
+        PIECE_RULE,
+        PRICE_RULE,
+        CHAIN_RULE,
+        HEAD_RULE,
+    }
     assert report.counts["releases"] == 7
     assert report.counts["charges"] > 5
     assert report.counts["subjects"] == 16
@@ -747,6 +769,7 @@ def test_every_rule_of_the_audit_catches_something():
     assert frozenset().union(*(one.rules for one in TAMPERINGS)) == {
         *CHECKS,
         ROUND_RULE,
+        RANGE_RULE,
         PIECE_RULE,
         CHAIN_RULE,
         HEAD_RULE,

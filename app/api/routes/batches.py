@@ -109,7 +109,7 @@ async def contribute_batch(
     decimals with a comma. The case of column names and trust tags does not count, nor do spaces around cells;
     subjects, labels and choices are taken as they are written.
     """
-    found = await request.study(study)
+    found = await request.study(study, fresh=True)
     if request.principal.subject is not None:
         raise Forbidden("A token for one person contributes with single requests.")
     async with request.work(batch=True):

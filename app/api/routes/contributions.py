@@ -48,6 +48,7 @@ async def contribute(request: ApiRequest, study: StudyPath) -> Response:
     """
     found = await request.study(study)
     record = await request.read_object()
+    found = await request.reported_to(found, record)
     offer = request.api.intake(found).offer(record, request.principal.token_id)
     request.refuse_other_subjects(offer.subject)
     contributions = request.api.services.contributions
@@ -85,6 +86,7 @@ async def replace_contribution(request: ApiRequest, study: StudyPath, subject: S
     found = await request.study(study)
     request.subject_digest(subject)
     record = await request.read_object()
+    found = await request.reported_to(found, record)
     offer = request.api.intake(found).offer(record, request.principal.token_id, subject)
     try:
         accepted = await request.api.services.contributions.replace(found, offer)

@@ -62,7 +62,7 @@ async def plan_several(request: ApiRequest, study: StudyPath) -> Response:
 
     Each is planned as if it alone were asked now. What is read off one answer is paid once.
     """
-    found = await request.study(study)
+    found = await request.study(study, fresh=True)
     asks = question_params.read_plans(await request.read_object())
     async with request.work():
         document = await documents_out.plans(request.api.services, found, asks)
@@ -71,7 +71,7 @@ async def plan_several(request: ApiRequest, study: StudyPath) -> Response:
 
 async def answer_plan(request: ApiRequest, study: str) -> Response:
     """The plan of the question in the query."""
-    found = await request.study(study)
+    found = await request.study(study, fresh=True)
     ask, fresh = question_params.read_plan(question_params.query_of(request))
     async with request.work():
         document = await documents_out.plan(request.api.services, found, ask, fresh=fresh)
@@ -103,7 +103,7 @@ async def current_statistic(request: ApiRequest, study: StudyPath, statistic: St
     off the answer by labels. A change and a trend are read off the published means of this study and those
     before it in its series, and cost nothing.
     """
-    found = await request.study(study)
+    found = await request.study(study, fresh=True)
     if statistic not in (*STATISTICS, *SERIES):
         raise NotFound(f"There is no such statistic; there are {', '.join((*STATISTICS, *SERIES))}.")
     ask = question_params.read_question(question_params.query_of(request), statistic=statistic)
@@ -155,7 +155,7 @@ async def make_release(request: ApiRequest, study: StudyPath) -> Response:
     In replace_one studies it is refused, and costs nothing, where it is no gain, and everywhere where it is
     predicted to say nothing: `allow_worse` makes it.
     """
-    found = await request.study(study)
+    found = await request.study(study, fresh=True)
     document = dict(await request.read_object(required=False))
     allow_worse = question_params.take_flag(document, "allow_worse")
     fresh = question_params.take_flag(document, "fresh")
@@ -183,7 +183,7 @@ async def list_releases(
     request: ApiRequest, study: StudyPath, limit: Limit = 50, cursor: UuidCursor | None = None
 ) -> Response:
     """A study's releases, newest first; a page ends, with `next_cursor`, before it is over 8 MiB."""
-    found = await request.study(study)
+    found = await request.study(study, fresh=True)
     admin = Role.ADMIN in request.principal.roles
     async with request.work():
         page = await request.api.services.releases.page(found, limit, cursor, charges=admin)

@@ -11,7 +11,7 @@ from app.core.principal import Role
 from app.web.documents.lists import Limit, PageOut, SlugCursor
 from app.web.documents.paths import StudyPath
 from app.web.documents.study import StudyIn
-from app.web.documents.study_change import ArchiveIn, StudyEditIn
+from app.web.documents.study_change import ArchiveIn, ReportingRangeIn, StudyEditIn
 from app.web.documents.study_out import SaturationOut, StudyMadeOut, StudyOut
 from app.web.patterns import SLUG_PATTERN
 from app.web.request import ApiRequest
@@ -78,6 +78,20 @@ async def close_study(request: ApiRequest, study: StudyPath) -> StudyOut:
     return StudyOut.model_validate(
         await request.api.services.studies.close(found.definition.slug, request.principal)
     )
+
+
+@router.post("/{study}/reporting-range", openapi_extra={CONFLICTS: True})
+@allow(Role.ADMIN)
+async def narrow_study(request: ApiRequest, study: StudyPath, document: ReportingRangeIn) -> StudyOut:
+    """Fix where devices of local people report: the smallest range between what two searches found.
+
+    It costs nothing, as the searches are published, and is for good; the same again changes nothing. Reports
+    that do not state it are of the whole range, as before.
+    """
+    found = await request.study(study)
+    studies, slug = request.api.services.studies, found.definition.slug
+    searches = (document.lower, document.upper)
+    return StudyOut.model_validate(await studies.narrow(slug, request.principal, searches))
 
 
 @router.post("/{study}/archive", openapi_extra={CONFLICTS: True})

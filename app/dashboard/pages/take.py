@@ -167,7 +167,7 @@ async def change(request: PageRequest) -> Response:
     """Put another answer in the place of the one that a receipt is for."""
     receipt, services = request.fields.get("receipt", ""), request.api.services
     ticket = await services.invitations.given(receipt)
-    study = await request.study(ticket.study)
+    study = await request.study(ticket.study, fresh=True)
     try:
         record = answer_form.record_of(study.definition, request.fields, language_of(request).mark)
         offer = request.api.intake(study).offer(record, ticket.invitation_id, "receipt")

@@ -14,6 +14,7 @@ from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.piece import Piece
 from app.core.records import LedgerLine, ReleaseLine, TrailLine
 from app.core.release import GENESIS
+from app.services.admin import reporting_ranges
 from app.services.observer import NullObserver, Observer
 from app.services.paging import Page, decode_cursor, page_of
 from app.services.shapes.kinds import noise_of_pieces
@@ -148,13 +149,18 @@ class Ledger:
                 if examples:
                     findings.append(Finding(rule=rule, examples=examples))
             findings += await _verify_rounds(connection)
+            if wrong := await reporting_ranges.broken(connection):
+                findings.append(Finding(rule=RANGE_RULE, examples=wrong[:EXAMPLES]))
             unpriced: list[dict[str, object]] = []
             findings += await _verify_pieces(connection, unpriced)
             findings += await _verify_chain(connection, unpriced)
             if unpriced:
                 findings.append(Finding(rule=PRICE_RULE, examples=unpriced[:EXAMPLES]))
             return AuditReport(
-                checked=[*store.CHECKS, ROUND_RULE, PIECE_RULE, PRICE_RULE, CHAIN_RULE, HEAD_RULE],
+                checked=[
+                    *store.CHECKS,
+                    *(ROUND_RULE, RANGE_RULE, PIECE_RULE, PRICE_RULE, CHAIN_RULE, HEAD_RULE),
+                ],
                 counts=await store.counts(connection),
                 findings=findings,
             )
@@ -163,6 +169,7 @@ class Ledger:
 
 
 ROUND_RULE = "a K-means round charged something else than its noise costs, or closed nothing"
+RANGE_RULE = "a reporting range is not what its searches say"
 PIECE_RULE = "a piece is not what the last release that changed it left"
 PRICE_RULE = "a charge is not the price of its noise"
 CHAIN_RULE = "a link of the hash chain does not match its release and charges"

@@ -1,19 +1,22 @@
 """Making, finding, closing and ending studies."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
+from uuid import UUID
 
 from app.core.clock import Clock
-from app.core.errors import InvalidRequest, NotFound, StudyExists
+from app.core.errors import Conflict, InvalidRequest, NotFound, StudyClosed, StudyExists
 from app.core.principal import Principal
 from app.core.records import CohortLine, Wanted
 from app.core.study import Study, StudyDefinition, StudyLine, StudyState
 from app.core.texts import Texts
 from app.core.webhook import EventType
 from app.services.admin.ending import Ended, end
+from app.services.admin.reporting_ranges import read_found
 from app.services.paging import Page, decode_cursor, page_of
-from app.store import cohorts, journal, outbox
+from app.store import cohorts, contributions, journal, outbox
 from app.store import studies as store
 from app.store.database import Connection, Database
 from app.store.releases import ENDED
@@ -53,7 +56,8 @@ class Studies:
 
         study, created = await self._database.run_tx("study.create", body)
         told = study is not None and (not texts or study.texts == Texts(json.dumps(texts)))
-        if study is None or study.definition != definition or not told:
+        # A reporting range comes later, and is no part of what is sent here.
+        if study is None or replace(study.definition, reporting_range=None) != definition or not told:
             raise StudyExists("a study with this slug and another definition exists")
         return study, created
 
@@ -138,6 +142,40 @@ class Studies:
             )
 
         self._known[slug] = await self._database.run_tx("study.edit", body)
+        return self._known[slug]
+
+    async def narrow(self, slug: str, principal: Principal, searches: Sequence[UUID]) -> Study:
+        """Fix where devices of local people report, once: between what two finished searches found.
+
+        Args:
+            slug: The study.
+            principal: Who does it, for the audit trail.
+            searches: For the lower end, and for the upper end.
+
+        Raises:
+            InvalidRequest: its reports are of something else than one number, or the searches do not do.
+            StudyClosed: it takes no more reports.
+            Conflict: it has another one.
+        """
+        study = await self.read(slug)
+        if not study.definition.may_narrow:
+            raise InvalidRequest.field("study", "local people of this study do not report one number")
+
+        async def body(connection: Connection) -> Study:
+            due = await read_found(connection, study.id, searches)
+            # It stays open until this is done, and another one who fixes a range waits for its row.
+            epoch = await contributions.enter(connection, study.id, locks=(contributions.EPOCH_LOCK,))
+            if epoch.state is not StudyState.OPEN:
+                raise StudyClosed("the study is closed and takes no more reports")
+            narrowed = await store.narrow_study(connection, study.id, due)
+            if narrowed.definition.reporting_range != due:
+                raise Conflict("the study has another reporting range, for good")
+            if study.definition.reporting_range is None:
+                detail = {"range": due.text, "lower": due.searches[0], "upper": due.searches[1]}
+                await self._note(connection, principal, "study.narrow", slug, detail)
+            return narrowed
+
+        self._known[slug] = await self._database.run_tx("study.narrow", body)
         return self._known[slug]
 
     async def close(self, slug: str, principal: Principal) -> Study:

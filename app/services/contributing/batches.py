@@ -17,6 +17,7 @@ from dither.device.table import Decimals, encoding_of
 from app.core.contribution import Offer, Outcome
 from app.core.errors import FieldError, InvalidRequest, MalformedDocument
 from app.core.numbers import JsonNumber
+from app.core.reporting_range import FIELD
 from app.core.study import StudyDefinition, Trust
 from app.formats.csv import Columns, Csv
 from app.formats.json_array import JsonArray
@@ -244,8 +245,9 @@ class BatchReader:
                 lists = {"value"} if study.dimension > 1 else set[str]()
                 lists |= {name for name, one in study.measures.named.items() if one.dimension > 1}
                 labels = frozenset(study.attributes.labels)
+                fields = FIELDS - {"value"} if study.measures.several else FIELDS
                 columns = Columns(
-                    names=(FIELDS - {"value"} if study.measures.several else FIELDS) | labels | measures,
+                    names=fields | ({FIELD} if study.reporting_range else set[str]()) | labels | measures,
                     subject="subject",
                     numbers=(NUMBERS - {"value"} if study.choices else NUMBERS) | (measures - chosen),
                     lists=lists,

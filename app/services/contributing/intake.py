@@ -10,6 +10,7 @@ from app.core.contribution import ANY_EPSILON, Offer
 from app.core.epsilon import round_down_to_significant
 from app.core.errors import FieldError, InvalidRequest
 from app.core.grid import NotANumber, parse_decimal
+from app.core.reporting_range import FIELD, INSIDE
 from app.core.study import StudyDefinition, Trust
 from app.services.contributing.intake_values import ValueReader, listed
 from app.services.subjects import SubjectKey
@@ -19,10 +20,14 @@ MAX_CACHED_LENGTH = 20
 
 
 class Intake:
-    """Reads the records of one study."""
+    """Reads the records of one study.
+
+    Attributes:
+        definition: The study.
+    """
 
     def __init__(self, definition: StudyDefinition, subject_key: SubjectKey) -> None:
-        self._definition = definition
+        self.definition = definition
         self._one = ValueReader(definition)
         self._key = subject_key
         self._tags = {tag.value: tag for tag in definition.trust}
@@ -68,26 +73,28 @@ class Intake:
                 errors.append(FieldError(name, reason))
         digest = self._subject(record.get("subject") if subject is None else subject, errors)
         asked = 0 if trust is Trust.PUBLIC else self._epsilon(record, trust, errors)
-        amount = 0 if errors else self._definition.amount(asked)
+        amount = 0 if errors else self.definition.amount(asked)
         value, drawn, vector = 0, ANY_EPSILON, None
         given = self._by_name(record, named, errors) if by_name else record
-        name, field = (self._definition.one_measure, f"{named}.") if by_name else (plain, "")
+        name, field = (self.definition.one_measure, f"{named}.") if by_name else (plain, "")
         if given is None:
             pass
         elif self._several and trust is Trust.LOCAL:
             vector = self._reports(given, amount, errors)
         elif self._several:
             vector = self._measures(given, errors)
-        elif self._definition.dimension > 1:
+        elif self.definition.dimension > 1:
             vector = self._vector(given, name, field + name, trust, errors)
         elif trust is Trust.LOCAL:
-            worth = self._definition.randomized_with(amount)
+            worth = self.definition.randomized_with(amount)
             value, drawn = self._one.report(given, name, worth, errors, field + name)
             # A report that may be drawn with less is worth its amount, in the same unit.
             drawn = amount if drawn == worth else drawn
         else:
             value = self._one.value(given, name, errors, field + name)
         segment = self._segment(record, errors) if self._places else 0
+        if FIELD in record and trust is Trust.LOCAL:
+            segment += self._inside(record[FIELD], errors)
         if errors:
             raise InvalidRequest.naming(errors, "the contribution is ")
         return Offer(
@@ -100,7 +107,7 @@ class Intake:
             vector=vector,
             bounded=trust is Trust.LOCAL and self._one.randomizer.is_bounded,
             drawn_at_most=drawn,
-            currency=self._definition.noise,
+            currency=self.definition.noise,
             segment=segment,
         )
 
@@ -141,8 +148,8 @@ class Intake:
                 self._epsilons[text] = micro
         if micro < 0:
             errors.append(FieldError("epsilon", "must be a positive decimal number"))
-        elif not self._definition.admits(micro):
-            errors.append(FieldError("epsilon", self._definition.not_admitted))
+        elif not self.definition.admits(micro):
+            errors.append(FieldError("epsilon", self.definition.not_admitted))
         elif trust is Trust.LOCAL and micro != round_down_to_significant(micro):
             reason = "a local report is randomized with an epsilon of at most three significant digits"
             errors.append(FieldError("epsilon", reason))
@@ -151,7 +158,7 @@ class Intake:
     def _vector(
         self, record: Mapping[str, object], name: str, field: str, trust: Trust, errors: list[FieldError]
     ) -> tuple[int, ...] | None:
-        dimension = self._definition.dimension
+        dimension = self.definition.dimension
         if trust is Trust.LOCAL:
             reason = (
                 f"values of this study have {dimension} coordinates: local people send reports to sessions"
@@ -189,7 +196,7 @@ class Intake:
         A study takes none but those whose range belongs to the whole epsilon, and each is checked against the
         part that the offer gives it.
         """
-        worth = self._definition.randomized_with(amount)
+        worth = self.definition.randomized_with(amount)
         each = epsilon_of_each(worth, len(self._readers)) if amount else 0
         found = [
             one.report(given, name, each, errors, f"reports.{name}")[0] if name in given else None
@@ -199,6 +206,15 @@ class Intake:
             reason = f"a device reports {number} of {len(self._readers)} measures with this epsilon"
             errors.append(FieldError("reports", reason))
         return tuple(found)
+
+    def _inside(self, stated: object, errors: list[FieldError]) -> int:
+        """What a segment has more of a report that states the reporting range it was made in."""
+        found = self.definition.reporting_range
+        if found is None:
+            errors.append(FieldError(FIELD, "this study has none: report over its whole range"))
+        elif stated != found.text:
+            errors.append(FieldError(FIELD, f"must be the study's, {found.text}, as text"))
+        return INSIDE
 
     def _segment(self, record: Mapping[str, object], errors: list[FieldError]) -> int:
         """The number of the combination of labels, see `app.core.attributes`."""
@@ -228,12 +244,12 @@ class Intake:
 
 _FIELDS = {
     Trust.CENTRAL: frozenset({"value", "epsilon", "trust"}),
-    Trust.LOCAL: frozenset({"report", "epsilon", "trust"}),
+    Trust.LOCAL: frozenset({"report", "epsilon", "trust", FIELD}),
     Trust.PUBLIC: frozenset({"value", "trust"}),
 }
 _MEASURED = {
     Trust.CENTRAL: frozenset({"values", "epsilon", "trust"}),
-    Trust.LOCAL: frozenset({"reports", "epsilon", "trust"}),
+    Trust.LOCAL: frozenset({"reports", "epsilon", "trust", FIELD}),
     Trust.PUBLIC: frozenset({"values", "trust"}),
 }
 _OF_ONE = frozenset({"value", "report"})

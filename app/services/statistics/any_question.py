@@ -10,6 +10,7 @@ from typing import Self
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO, share_of
 from app.core.release import Asked
+from app.core.reporting_range import INSIDE
 from app.core.study import StudyDefinition
 from app.services.statistics import levels
 from app.services.statistics.label_weights import LabelWeights
@@ -135,7 +136,7 @@ class AnyQuestion:
         if not self.where:
             return cohorts
         segments = study.attributes.where(self.where)
-        return [cohort for cohort in cohorts if cohort.segment in segments]
+        return [cohort for cohort in cohorts if cohort.segment % INSIDE in segments]
 
     @property
     def chooses(self) -> bool:

@@ -10,6 +10,7 @@ from typing import TypeVar
 from app.core.cohort import Cohort, Cohorts, Group, Groups, Reports
 from app.core.errors import BudgetExhausted, InternalFault
 from app.core.release import AllUsed, Charges
+from app.core.reporting_range import INSIDE
 from app.core.study import StudyDefinition, Trust
 from app.services.statistics.any_question import AnyQuestion
 from app.services.statistics.drafts import NOT_REPORTED
@@ -73,8 +74,8 @@ class Crowd:
             everyone = Group(trust=Trust.PUBLIC, epsilon=0, count=sum(here.column("count")))
             return cls(groups=Groups.of([everyone]), cohorts=here, places=[0] * len(here))
         # Groups come in the order in which their first cohorts do.
-        merged: dict[tuple[Trust, int, bool, int, int], int] = {}
-        key: tuple[Trust, int, bool, int, int]
+        merged: dict[tuple[Trust, int, bool, int, int, bool], int] = {}
+        key: tuple[Trust, int, bool, int, int, bool]
         secret = bool(question.by) and study.hides_people
         labels = _labels(study, question.by, here) if secret else repeat(0, len(here))
         trusts, epsilons, carrieds = map(here.column, ("trust", "epsilon", "carried"))
@@ -87,18 +88,20 @@ class Crowd:
             everyone_able = map(taking_part.__contains__, here.column("id"))
         # Years of epochs have many cohorts, and few that differ in these.
         reported = here.column("reported")
-        kinds = list(zip(trusts, epsilons, carrieds, everyone_able, labels, reported, strict=True))
+        inside = [segment >= INSIDE for segment in here.column("segment")]
+        kinds = list(zip(trusts, epsilons, carrieds, everyone_able, labels, reported, inside, strict=True))
         place_of = {}
         for kind in dict.fromkeys(kinds):
-            trust, epsilon, carried, able, label, told = kind
+            trust, epsilon, carried, able, label, told, narrow = kind
             if trust is Trust.CENTRAL:
-                key = trust, offers[epsilon], able, label, 0
+                key = trust, offers[epsilon], able, label, 0, False
             elif trust is Trust.LOCAL and question.hears:
                 # The report itself was randomized with what was left of the epsilon. Devices that report more
-                # measures are heard more often, also where each report has the same epsilon.
-                key = trust, epsilon - carried, True, label, told
+                # measures are heard more often, also where each report has the same epsilon, and reports
+                # inside a range have another law.
+                key = trust, epsilon - carried, True, label, told, narrow
             else:
-                key = trust, 0, trust is Trust.PUBLIC, label, 0
+                key = trust, 0, trust is Trust.PUBLIC, label, 0, False
             place_of[kind] = merged.setdefault(key, len(merged))
         return _grouped(
             study,
@@ -107,7 +110,7 @@ class Crowd:
             [trust for trust, *_ in merged],
             [offer for _, offer, *_ in merged],
             [able for _, _, able, *_ in merged],
-            labels=[label for *_, label, _ in merged] if secret else (),
+            labels=[label for _, _, _, label, *_ in merged] if secret else (),
             hears=question.hears,
         )
 
@@ -329,7 +332,8 @@ def _grouped(
 
 def _labels(study: StudyDefinition, by: str, cohorts: Cohorts) -> Sequence[int]:
     """The number of each cohort's cell."""
-    return list(map(study.attributes.places(by).__getitem__, cohorts.column("segment")))
+    places = study.attributes.places(by)
+    return [places[segment % INSIDE] for segment in cohorts.column("segment")]
 
 
 def _added_up(places: Sequence[int], values: Sequence[int], size: int) -> list[int]:
@@ -350,8 +354,13 @@ def _reports(
     totals = _added_up(places, cohorts.column("total"), len(trusts))
     squares = _added_up(places, cohorts.column("total_squares"), len(trusts))
     reaches: dict[int, list[int | None]] = {}
-    for place, reach in zip(places, cohorts.column("reach"), strict=True):
+    inside = set[int]()
+    for place, reach, segment in zip(places, *map(cohorts.column, ("reach", "segment")), strict=True):
         reaches.setdefault(place, []).append(reach)
+        if segment >= INSIDE:
+            inside.add(place)
+    if inside and study.reporting_range is None:
+        raise InternalFault("There are reports inside a range that the study does not have.")
     for place, trust in enumerate(trusts):
         if trust is Trust.LOCAL:
             found[place] = Reports(
@@ -359,6 +368,7 @@ def _reports(
                 total=totals[place],
                 total_squares=squares[place],
                 reach=_farthest(reaches[place]),
+                inside=study.reporting_range if place in inside else None,
             )
     return found
 

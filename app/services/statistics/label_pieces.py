@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from app.core.cohort import Cohorts
 from app.core.errors import InternalFault
 from app.core.piece import Piece
+from app.core.reporting_range import INSIDE
 from app.core.study import StudyDefinition
 
 
@@ -13,7 +14,7 @@ def members_of(study: StudyDefinition, by: str, people: Cohorts) -> dict[str, li
     labels, number_of = list(study.attributes.cells(by)), study.attributes.places(by)
     members: dict[str, list[int]] = {label: [] for label in labels}
     for place, segment in enumerate(people.column("segment")):
-        members[labels[number_of[segment]]].append(place)
+        members[labels[number_of[segment % INSIDE]]].append(place)
     return members
 
 

@@ -1,9 +1,11 @@
 """What an answer for a mean says of itself, whatever it was drawn or read from; without the database."""
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from app.core.errors import BudgetExhausted
 from app.core.plain import plain
+from app.core.reporting_range import FIELD
 from app.core.study import StudyDefinition
 from app.estimators.interface import Conclusion, Estimator, Plan, Question
 from app.services.statistics import planned_errors, planning
@@ -52,6 +54,8 @@ def said_of(
     def finished(document: dict[str, Any]) -> dict[str, Any]:
         if variance is not None:
             document |= {"variance": plain(variance), "sd": plain(variance.root)}
+        if (inside := document.get(FIELD)) is not None:
+            document |= _moved(document, inside["people_outside_at_most"])
         return planned_errors.of_answer(document, plan, float(study.grid.width))
 
     return Said(
@@ -75,3 +79,17 @@ def said_of(
         variance=None if variance is None else variance.population_interval.upper,
         noise=planning.noise_json(plan),
     )
+
+
+MOVED = ", and is about values that reports inside the reporting range have moved into it"
+
+
+def _moved(document: Mapping[str, Any], outside: int) -> dict[str, Any]:
+    """What an answer with reports inside a range says besides: at worst all outside are of one label."""
+    shown: dict[str, Any] = {"assumption": document["assumption"] + MOVED}
+    if "groups" in document:
+        shown["groups"] = [
+            {**one, "outside_at_most": None if one["estimate"] is None else min(1.0, outside / one["people"])}
+            for one in document["groups"]
+        ]
+    return shown

@@ -18,13 +18,14 @@ from app.core.cohort import Cohort, Group, Reports
 from app.core.contribution import Offer
 from app.core.epsilon import MICRO
 from app.core.release import StoredRelease
+from app.core.reporting_range import INSIDE, ReportingRange
 from app.core.study import Relation, Study, StudyDefinition, Trust
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.affine import AffineProblem
 from app.estimators.interface import Question
 from app.estimators.optimal import saturation
 from app.services.statistics.whole_plans import planned_share
-from app.store import cohorts, releases
+from app.store import cohorts, releases, studies
 from app.store.database import Connection, Database
 
 REFRESH_SECONDS = 1.0
@@ -47,9 +48,10 @@ class _Profile:
     Offers are in the study's currency, and so is the saturation point.
     """
 
-    people: Counter[tuple[Trust, int]] = field(default_factory=Counter)
-    totals: Counter[int] = field(default_factory=Counter)
-    squares: Counter[int] = field(default_factory=Counter)
+    people: Counter[tuple[Trust, int, bool]] = field(default_factory=Counter)
+    totals: Counter[tuple[int, bool]] = field(default_factory=Counter)
+    squares: Counter[tuple[int, bool]] = field(default_factory=Counter)
+    reporting_range: ReportingRange | None = None
     variance: float | None = None
     took: float = 0.0
     expires: float = 0.0
@@ -60,11 +62,12 @@ class _Profile:
     def add(self, cohort: Cohort) -> None:
         """Count a cohort. A report says what it was randomized with: what was left of the epsilon."""
         epsilon = cohort.epsilon - (cohort.carried if cohort.trust is Trust.LOCAL else 0)
-        self.people[cohort.trust, epsilon] += cohort.count
+        inside = cohort.segment >= INSIDE
+        self.people[cohort.trust, epsilon, inside] += cohort.count
         self.total += cohort.count
         if cohort.trust is Trust.LOCAL:
-            self.totals[epsilon] += cohort.total
-            self.squares[epsilon] += cohort.total_squares
+            self.totals[epsilon, inside] += cohort.total
+            self.squares[epsilon, inside] += cohort.total_squares
 
     def groups(self, study: StudyDefinition) -> list[Group]:
         """All people, as if nothing had been spent yet."""
@@ -77,11 +80,12 @@ class _Profile:
                 if trust is not Trust.LOCAL
                 else Reports(
                     mechanism=study.local_mechanism,
-                    total=self.totals[epsilon],
-                    total_squares=self.squares[epsilon],
+                    total=self.totals[epsilon, inside],
+                    total_squares=self.squares[epsilon, inside],
+                    inside=self.reporting_range if inside else None,
                 ),
             )
-            for (trust, epsilon), count in self.people.items()
+            for (trust, epsilon, inside), count in self.people.items()
             if count > 0
         ]
 
@@ -122,11 +126,15 @@ class Saturation:
         profile = self._profiles.get(study.id)
         if profile is not None:
             for offer in offers:
-                profile.people[offer.trust, offer.epsilon] += 1
+                inside = offer.segment >= INSIDE
+                if inside and profile.reporting_range is None:
+                    self.forget(study)  # it was read before the study had one
+                    return
+                profile.people[offer.trust, offer.epsilon, inside] += 1
                 profile.total += 1
                 if offer.trust is Trust.LOCAL:
-                    profile.totals[offer.epsilon] += offer.value
-                    profile.squares[offer.epsilon] += offer.value * offer.value
+                    profile.totals[offer.epsilon, inside] += offer.value
+                    profile.squares[offer.epsilon, inside] += offer.value * offer.value
 
     def forget(self, study: Study) -> None:
         """Read the profile again: what is in it is no longer so."""
@@ -155,9 +163,12 @@ class Saturation:
         task = asyncio.current_task()
         try:
             started = time.monotonic()
-            rows, last = await self._database.run_tx("saturation.profile", lambda c: _profile(c, study.id))
+            rows, last, found = await self._database.run_tx(
+                "saturation.profile", lambda c: _profile(c, study)
+            )
             took = time.monotonic() - started
             profile = _Profile(
+                reporting_range=found,
                 variance=None if last is None else last.variance,
                 took=took,
                 expires=time.monotonic() + max(REFRESH_SECONDS, REFRESH_COST * took),
@@ -173,9 +184,17 @@ class Saturation:
                 del self._reading[study.id]
 
 
-async def _profile(connection: Connection, study_id: int) -> tuple[Sequence[Cohort], StoredRelease | None]:
-    rows = await cohorts.read_profile(connection, study_id)
-    return rows, await releases.read_last_mean(connection, study_id, "")
+async def _profile(
+    connection: Connection, study: Study
+) -> tuple[Sequence[Cohort], StoredRelease | None, ReportingRange | None]:
+    rows = await cohorts.read_profile(connection, study.id)
+    last = await releases.read_last_mean(connection, study.id, "")
+    # A study that is known here may have got one since.
+    found = study.definition.reporting_range
+    if found is None and any(row.segment >= INSIDE for row in rows):
+        now = await studies.read_study(connection, study.definition.slug)
+        found = None if now is None else now.definition.reporting_range
+    return rows, last, found
 
 
 def _note_failure(reading: asyncio.Task[_Profile]) -> None:
@@ -186,7 +205,7 @@ def _note_failure(reading: asyncio.Task[_Profile]) -> None:
 
 def _point(study: StudyDefinition, profile: _Profile) -> int | None:
     variance = None if profile.variance is None else profile.variance / float(study.grid.width) ** 2
-    if study.delta or any(trust is Trust.LOCAL for trust, _ in profile.people):
+    if study.delta or any(trust is Trust.LOCAL for trust, *_ in profile.people):
         question = Question(
             relation=study.relation,
             grid=study.grid,
@@ -201,11 +220,11 @@ def _point(study: StudyDefinition, profile: _Profile) -> int | None:
         return saturation(profile.groups(study), question)
     # The same without a group for each cohort: this is computed for every change of a small study.
     central = [
-        (epsilon, count) for (trust, epsilon), count in profile.people.items() if trust is Trust.CENTRAL
+        (epsilon, count) for (trust, epsilon, _), count in profile.people.items() if trust is Trust.CENTRAL
     ]
     table = np.array(central, dtype=np.float64).reshape(-1, 2)
     share = planned_share(study.default_share) / MICRO
-    public = sum(count for (trust, _), count in profile.people.items() if trust is Trust.PUBLIC)
+    public = sum(count for (trust, *_), count in profile.people.items() if trust is Trust.PUBLIC)
     problem = AffineProblem(
         table[:, 0] / MICRO * share,
         table[:, 1],

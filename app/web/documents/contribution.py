@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.core.epsilon import epsilon_to_json
+from app.core.reporting_range import FIELD
 from app.core.study import MAX_DIMENSION, Trust
 from app.web.documents.types import EPSILON_SCHEMA, WireOut
 
@@ -42,6 +43,13 @@ _REPORT: Mapping[str, Any] = {
     "description": "The randomized value on the study's grid: 0 is lower, 2^30 is upper. In a study of "
     "choices a set of them: bit j says whether choice j is in it.",
     "examples": [536870912],
+}
+_REPORTING_RANGE: Mapping[str, Any] = {
+    "type": "string",
+    "description": "In a study with a reporting range, where the report was made inside: its start/zoom. A "
+    "value is moved into the range, and zoom times its distance from start is randomized as if that were its "
+    "grid point. Without it the report is of the whole range.",
+    "examples": ["107374182/10"],
 }
 _REPORTS: Mapping[str, Any] = {
     "type": "object",
@@ -83,7 +91,7 @@ def _variant(trust: Trust, description: str, *, subject: bool, **fields: Mapping
             **({"values": _VALUES} if "value" in fields else {"reports": _REPORTS}),
             "attributes": _ATTRIBUTES,
         },
-        "required": [name for name in properties if name not in ("value", "report")],
+        "required": [name for name in properties if name not in ("value", "report", FIELD)],
         "additionalProperties": False,
         **(_one_or_several("value" if "value" in fields else "report")),
     }
@@ -111,6 +119,7 @@ def contribution_schema(*, subject: bool) -> dict[str, Any]:
                 "digits; the service only ever sees the report.",
                 subject=subject,
                 report=_REPORT,
+                reporting_range=_REPORTING_RANGE,
                 epsilon=EPSILON_SCHEMA,
             ),
             _variant(

@@ -62,7 +62,10 @@ class StatisticOut(WireOut):
 
 
 class FoundRangeOut(WireOut):
-    """The range that was found, and how many lie outside; values there count as its nearer end."""
+    """The range that was found, and how many lie outside; values there count as its nearer end.
+
+    A reporting range is about those who report inside it, if they are as those who answered its searches.
+    """
 
     lower: float
     upper: float
@@ -139,8 +142,8 @@ class GroupOut(LabelOut):
     estimate: float | None = Field(description="Null where no person with the label takes part.")
     outside_at_most: float | None = Field(
         None,
-        description="With `range=found`: the part of these people that lies outside at most; as that of "
-        "the whole, for all labels at once. Left out where their number is secret.",
+        description="With `range=found` or a reporting range: the part of these people that lies outside at "
+        "most; as that of the whole, for all labels at once. Left out where their number is secret.",
     )
     standard_error: float | None
     predicted_error: float | None = Field(
@@ -287,6 +290,9 @@ class ReleaseOut(PublishedOut[GroupOut]):
         None,
         description="The known share of each label, of each attribute that the mean is standardized to; "
         "left out of other answers.",
+    )
+    reporting_range: FoundRangeOut | None = Field(
+        None, description="Left out without reports inside a reporting range."
     )
     of: str | None = Field(None, description="Of a difference: of what; left out of other answers.")
     between: dict[str, list[str]] | None = Field(

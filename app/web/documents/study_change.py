@@ -1,6 +1,7 @@
 """Changes of a study on the wire."""
 
 from typing import Self
+from uuid import UUID
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -43,6 +44,19 @@ class StudyEditIn(WireIn):
         if self.title is None and self.description is None and not self.texts:
             raise InvalidRequest.field("title", "give a title, a description or texts in other languages")
         return self
+
+
+class ReportingRangeIn(WireIn):
+    """The searches between which a reporting range is."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [dict.fromkeys(("lower", "upper"), "6f1c2b3e-0000-4000-8000-000000000001")]
+        }
+    )
+
+    lower: UUID = Field(description="The finished search for its lower end, such as of the quantile .02.")
+    upper: UUID = Field(description="The finished search for its upper end, such as of the quantile .98.")
 
 
 class ArchiveIn(WireIn):

@@ -5,10 +5,18 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from app.core.study import Currency, LocalMechanism, Relation, Study, StudyState, Trust
+from app.core.study import (
+    Currency,
+    LocalMechanism,
+    Relation,
+    Study,
+    StudyDefinition,
+    StudyState,
+    Trust,
+)
 from app.web.documents.measure import MeasureOut
 from app.web.documents.study import EXAMPLE
-from app.web.documents.types import DeltaOut, EpsilonOut, ShareOut, TiltOut, WireOut
+from app.web.documents.types import DeltaOut, EpsilonOut, IdOut, ShareOut, TiltOut, WireOut
 
 
 class EpsilonRangeOut(WireOut):
@@ -24,6 +32,19 @@ class StudyTextOut(WireOut):
     title: str | None
     description: str | None
     labels: dict[str, str]
+
+
+class ReportingRangeOut(WireOut):
+    """Where devices of local people report; values outside count as its nearer end."""
+
+    lower: float
+    upper: float
+    start: int = Field(description="Of it [grid steps]. Reports inside it state start/zoom.")
+    zoom: int = Field(description="How often it fits into the range.")
+    outside_at_most: float = Field(
+        description="Part of those who answered its searches that lies outside, in 95 of 100 cases."
+    )
+    searches: list[IdOut] = Field(description="For its lower and its upper end.")
 
 
 class StudyOut(WireOut):
@@ -73,6 +94,9 @@ class StudyOut(WireOut):
         description="The numbers and choices that it asks each person for, in their order; lower and upper "
         "of a study of several are then 0 and 1. Empty where a person gives one value without another name."
     )
+    reporting_range: ReportingRangeOut | None = Field(
+        None, description="Where devices of local people report; null: in the whole range."
+    )
     texts: dict[str, StudyTextOut] = Field(
         description="What it says in other languages, by their codes; empty where it has no other."
     )
@@ -94,10 +118,19 @@ class StudyOut(WireOut):
             "local_mechanism": "choice" if definition.choices else definition.local_mechanism,
             "attributes": definition.attributes.labels,
             "measures": definition.measures.named,
+            "reporting_range": _reporting_range(definition),
             "texts": study.texts.by_language,
             "state": study.state,
             "created_at": study.created_at,
         }
+
+
+def _reporting_range(study: StudyDefinition) -> dict[str, object] | None:
+    if (found := study.reporting_range) is None:
+        return None
+    lower, upper = found.ends(study.grid)
+    where = {"lower": lower, "upper": upper, "start": found.where.start, "zoom": found.where.zoom}
+    return where | {"outside_at_most": found.outside, "searches": found.searches}
 
 
 class StudyMadeOut(StudyOut):

@@ -52,20 +52,18 @@ class AsyncDevice(AsyncBase):
         Args:
             study: The study's slug.
             subject: Whose value it is. A whole number is its decimal digits: 7 and "7" are one person.
-            value: An int, Decimal, float, or the text of a decimal number; taken exactly as it is written.
-                In a study of vectors a sequence of these, one a coordinate, central or public; in one of
-                measures all of them by name, as {"income": 1200, "party": "red", "place": [0, 1]}.
-            epsilon: The most that it may ever cost; rounded down to three significant digits, and it is
-                that which holds. None for public only.
+            value: A number, or its text, taken exactly as it is written. In a study of vectors a sequence of
+                these; in one of measures all by name, as {"income": 1200, "party": "red", "place": [0, 1]}.
+            epsilon: The most that it may ever cost; rounded down to three significant digits. None for
+                public only.
             trust: `central`, `local` or `public`.
             attributes: The subject's labels, one for each attribute of the study.
-            check_spent: Ask the service what the subject has spent in this study before a report is drawn,
-                as another device may have contributed. False saves the question where that cannot be.
+            check_spent: Ask what the subject has spent in this study before a report is drawn; False where
+                no other device can have contributed.
 
         Raises:
             DeviceRefusal: refused here; nothing was sent.
-            ProblemError: the service refused. A refused report has been seen: it stays in the ledger, and
-                is sent again where the same is asked again.
+            ProblemError: the service refused. A refused report stays in the ledger, and is sent again.
             TransportError: no answer. Call again with the same arguments.
 
         Examples:
@@ -156,9 +154,8 @@ class AsyncDevice(AsyncBase):
             study: The study's slug.
             records: `Record`s, dictionaries with the keys subject, value, epsilon and trust, or tuples in
                 that order; or a data frame of pandas or polars, a table of pyarrow, or a `RecordFile`, with
-                columns of these names. Labels are `Record.attributes`, or keys and columns named by the
-                attributes. Read once, chunk by chunk. What is None, NaN or empty is not given. A key or
-                column that is no field of the study is refused.
+                such columns. Labels are keys and columns named by the attributes. What is None, NaN or empty
+                is not given; an unknown key is refused.
             epsilon: For records that give none.
             trust: For records that give none.
             chunk: Records in a request.

@@ -37,12 +37,11 @@ class AsyncSessions(AsyncBase):
         Args:
             session: The session, or its id.
             subject: Whose value it is.
-            value: An int, Decimal, float, or the text of a decimal number; for kmeans a sequence of them.
+            value: A number, or its text; for kmeans a sequence of them.
             on_progress: Called after each answer.
 
         Raises:
-            DeviceRefusal: refused here, for example `SessionChanged`, `SessionUnsound` or
-                `MaxEpsilonExceeded`; nothing was sent for it.
+            DeviceRefusal: refused here; nothing was sent for it.
             ProblemError: the service refused.
             TransportError: no answer. Call again with the same arguments.
 
@@ -108,14 +107,13 @@ class AsyncSessions(AsyncBase):
             protocol: What is looked for.
             epsilon: All that taking part costs a person.
             participants: People who are expected; needed but for kmeans.
-            mode: How each person's epsilon is used.
+            mode: How each epsilon is used.
             threshold: When answers are believed.
-            rounds: Their number, or what it is derived from; a number for kmeans.
+            rounds: Their number, or what it is derived from.
             alpha: Lower bound on the fatness of the tail.
-            quantile: The fraction, for protocol quantile.
-            answers_per_round: Number of answers that closes a round; "any": only time or an admin closes it.
-            round_seconds: Seconds until a round closes.
-            deadline_seconds: Seconds until the session ends.
+            quantile: The fraction that is looked for.
+            answers_per_round: How many close a round; "any": only time or an admin closes it.
+            round_seconds, deadline_seconds: Until a round closes, and the session ends.
             clusters, centres: kmeans: how many, and the first ones, which must not depend on a value.
 
         Examples:

@@ -79,23 +79,22 @@ class Admin(Base):
         Privacy: costs nothing.
 
         Args:
-            slug: Its address: lower-case letters, digits, hyphens.
-            lower, upper: Range of a value, in the data's unit.
-            choices: In place of a range: the labels that people choose one of.
-            measures: In place of a range: the numbers and choices that each person gives, by name, as
+            slug: Its address.
+            lower, upper: Range of a value.
+            choices: In place of a range: what people choose one of.
+            measures: In place of a range: what each person gives, by name, as
                 {"income": {"lower": 0, "upper": 9000}, "party": {"choices": ["red", "green"]}}.
-            title, description, texts: The question, for people, and more about it; in other languages.
-            series: Slug of the series that it belongs to, as the weeks of a recurring survey do.
+            title, description, texts: The question, for people; in other languages.
+            series: Slug of a series, as the weeks of a survey are.
             relation: What is protected: a value, or also whether a person is there.
             trust: Accepted trust tags.
-            epsilon_min, epsilon_max, epsilons: Admissible personal epsilons, as a range or as a list.
-            default_share: Part of each personal epsilon that a release uses.
-            tilt: How far means may differ by the privacy that people ask for, as a part of the range.
-            noise: laplace, counted in epsilon, or gaussian, in mu^2, of which many answers take less.
-            delta: At which epsilons hold where the noise is gaussian.
-            dimension: Coordinates of a value; a measure has its own.
-            local_mechanism: What devices randomize local reports with.
-            attributes: What each contribution says of its owner: names, and the labels that each may have.
+            epsilon_min, epsilon_max, epsilons: Personal epsilons, as a range or a list.
+            default_share: Part of each that a release uses.
+            tilt: How far means may differ by privacy, as a part of the range.
+            noise, delta: laplace, counted in epsilon, or gaussian, in mu^2, whose epsilons hold at delta.
+            dimension: Coordinates of a value.
+            local_mechanism: What devices randomize with.
+            attributes: What contributions say of their owners: names and labels.
 
         Examples:
             >>> study = admin.create_study("steps", lower=0, upper=50_000, trust=["local"])
@@ -168,14 +167,23 @@ class Admin(Base):
         """
         return self._run(self._calls.call(Study, "POST", f"{study_path(study)}/close"))
 
+    def narrow_study(self, study: str, *, lower: str, upper: str) -> Study:
+        """Fix, for good, where devices of local people report: between what two finished searches found.
+
+        Privacy: costs nothing.
+
+        Examples:
+            >>> study = admin.narrow_study("commute", lower="s1", upper="s2")
+            >>> study.reporting_range.zoom
+            10
+        """
+        path = f"{study_path(study)}/reporting-range"
+        return self._run(self._calls.call(Study, "POST", path, {"lower": lower, "upper": upper}))
+
     def archive_study(self, study: str, *, reason: str) -> Study:
         """End a study for good: no contribution, no new question, no session.
 
         Privacy: costs nothing; what people reserved in the study and have not spent is free again.
-
-        Args:
-            study: Which one.
-            reason: For the audit trail.
 
         Examples:
             >>> study = admin.archive_study("commute", reason="the week is over")
@@ -210,20 +218,17 @@ class Admin(Base):
     ) -> NewInvitation:
         """Make links by which people answer a study on a page of the service, without an app.
 
-        The links are in this answer and nowhere else. It is sent once: where no answer comes, links may have
-        been made.
+        The links are in this answer and nowhere else. It is sent once.
 
         Privacy: costs nothing by itself. What an open link promises holds for each answer, not each person.
 
         Args:
             study: What people answer.
-            kind: "open": one link for all; "single": one for each person, which takes one answer.
-            count: How many single links, each for a person of its own.
-            subjects: In place of count: external ids of the people, each with one lifetime budget over all
-                studies.
+            kind: "open": one link for all; "single": one for each person.
+            count, subjects: How many single links, or external ids of the people.
             limit: Answers that an open link takes.
-            name: What to call it, for admins.
-            expires_at: From then on they take no answer, with a time zone. None: never.
+            name: What to call it.
+            expires_at: From then on they take no answer. None: never.
 
         Examples:
             >>> made = admin.invite("commute", kind="single", count=2, name="by mail")
@@ -293,11 +298,11 @@ class Admin(Base):
         Privacy: costs nothing.
 
         Args:
-            name: What to call it, for people.
-            role, roles: What it may do: one role, or all that one of several may.
+            name: What to call it.
+            role, roles: What it may do.
             studies: Slugs it is limited to; None: all.
             subject: The one person it acts for; role contribute alone.
-            expires_at: From then on it is refused, with a time zone. None: never.
+            expires_at: From then on it is refused. None: never.
 
         Examples:
             >>> made = admin.create_token("survey app", role="contribute", studies=["commute"])
@@ -308,7 +313,8 @@ class Admin(Base):
         document = given(
             name=name, role=role, roles=roles, studies=studies, subject=subject, expires_at=until
         )
-        return self._run(self._calls.call(NewToken, "POST", "/v1/admin/tokens", document, repeatable=False))
+        path = "/v1/admin/tokens"
+        return self._run(self._calls.call(NewToken, "POST", path, document, repeatable=False))
 
     def tokens(self, *, page_size: int = 100) -> Iterator[Token]:
         """All tokens without their secrets, fetched page by page.
@@ -375,8 +381,7 @@ class Admin(Base):
 
         Args:
             url: Where events are sent by POST: https://.
-            events: Which ones: "released", "budget_low", "session_closed", "study_closed",
-                "schedule_refused".
+            events: Which ones, of `EventType`.
 
         Examples:
             >>> made = admin.create_webhook("https://bot.example/dither", events=["released"])
@@ -384,9 +389,8 @@ class Admin(Base):
             (('released',), 'whsec_')
         """
         document = {"url": url, "events": list(events)}
-        return self._run(
-            self._calls.call(NewWebhook, "POST", "/v1/admin/webhooks", document, repeatable=False)
-        )
+        path = "/v1/admin/webhooks"
+        return self._run(self._calls.call(NewWebhook, "POST", path, document, repeatable=False))
 
     def webhooks(self, *, page_size: int = 100) -> Iterator[Webhook]:
         """All webhooks without their secrets, fetched page by page.
@@ -440,12 +444,12 @@ class Admin(Base):
 
         Args:
             study: The study's slug.
-            question: As `release` takes it. Its share is that of each time.
+            question: As `release` takes it, with the share of each time.
             every: How often.
-            quota: The most that its answers may take of any person's epsilon, together.
+            quota: The most that all of them may take of any person's epsilon.
             newcomers: Ask those alone who came since.
-            until: Or ask for its share again until it has taken this in all.
-            starts_at: The first time, with a time zone. None: now.
+            until: Or ask until it has taken this in all.
+            starts_at: The first time. None: now.
 
         Examples:
             >>> question = {"statistic": "mean", "share": "0.1"}
@@ -484,8 +488,7 @@ class Admin(Base):
 
         Args:
             token: Its id.
-            share: The most that it may take of anyone's epsilon in a study.
-            period_seconds: Within any period of this length.
+            share, period_seconds: The most of anyone's epsilon in a study, in any such period.
 
         Examples:
             >>> made = admin.create_token("desk", role="analyse")
@@ -535,8 +538,7 @@ class Admin(Base):
             subject: Whose.
             epsilon: The new lifetime epsilon.
             reason: For the audit trail.
-            gaussian: The new lifetime budget for studies with Gaussian noise, an epsilon and a delta. None:
-                as it is.
+            gaussian: The one for studies with Gaussian noise, an epsilon and a delta. None: as it is.
 
         Examples:
             >>> budget = admin.set_budget("ada", epsilon=20, reason="asked for more")
@@ -562,8 +564,7 @@ class Admin(Base):
     ) -> Raise:
         """Add to every lifetime budget; people who are new start with the raised one. Cannot be undone.
 
-        Privacy: what may be spent on every person from now on. What a person can lose is the sum of what was
-        granted.
+        Privacy: what may be spent on every person. What a person can lose is the sum of what was granted.
 
         Args:
             epsilon: What to add.

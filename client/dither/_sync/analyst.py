@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Unpack
 
 from dither import _questions as asking
-from dither._answers import Release
+from dither._answers import Release, Series
 from dither._calls import (
     Labels,
     Shares,
@@ -24,7 +24,7 @@ from dither._calls import (
     schedule_path,
     study_path,
 )
-from dither._documents import Publication, Schedule, Series, Study
+from dither._documents import Publication, Schedule, Study
 from dither._plans import Plan, Plans
 from dither._sync.base import Base
 from dither._wire import Document, Parameter
@@ -112,7 +112,7 @@ class Analyst(Base):
             study: The study's slug.
             where: Of whom, as {"region": "north"}: people with other labels pay nothing. None for all.
             standardize: The share of each label in the population, as {"region": {"north": .4, "south": .6}}:
-                their answers, so weighed, cost no more. Several attributes are raked.
+                it costs no more. Several attributes are raked.
             **parameters: `by="region"` answers for each label besides, each person charged for the own label
                 only, and `simultaneous=True` adds intervals that hold for all labels at once;
                 `measure="income"` asks for that number in a study of several; `range="found"` finds the

@@ -178,6 +178,15 @@ class Grid:
         return unit.numerator * origin.denominator, origin.numerator * unit.denominator, denominator
 
 
+def inside_range(point: int, start: int, zoom: int) -> int:
+    """A grid point of a study, moved into its reporting range, as a point of a grid over that.
+
+    >>> [inside_range(point, 2**29, 4) for point in (0, 2**29 + 3, 2**30)]
+    [0, 12, 1073741824]
+    """
+    return zoom * (min(max(point, start), start + GRID_SIZE // zoom) - start)
+
+
 def epsilon_limit(value: Numeric) -> int:
     """An epsilon that is a limit, in micro-epsilon, rounded down.
 

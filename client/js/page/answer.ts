@@ -6,7 +6,7 @@
  * nowhere. What the page shows when is in its elements' `data-when`.
  */
 
-import { draw } from "../src/decisions.js";
+import { draw, rangeText } from "../src/decisions.js";
 import { readStudy } from "../src/descriptions.js";
 import { DitherError, LedgerError } from "../src/errors.js";
 import { Document, type Texts } from "../src/json.js";
@@ -74,10 +74,11 @@ function make(written: HTMLFormElement): Kept {
   const { answers } = valueOf(meant(given, Object.keys(study.measures), written.dataset["mark"] as Mark), study);
   const attributes = Object.keys(study.attributes).map((name) => [name, given[`attributes.${name}`] ?? ""]);
   const labels = labelsOf(Object.fromEntries(attributes) as Texts, study);
-  const drawn = draw({ answers, delta: study.delta }, epsilon, epsilon);
+  const drawn = draw({ ...study, answers }, epsilon, epsilon);
+  const stated = study.reportingRange === null ? {} : { reporting_range: rangeText(study.reportingRange) };
   const reports = typeof drawn === "bigint" ? { report: drawn } : under("reports", drawn);
   const key = systemBits(KEY_BITS).toString(16).padStart(KEY_BITS / 4, "0");
-  const sent = { key, trust: "local", epsilon: epsilonText(epsilon), ...reports, ...under("attributes", labels) };
+  const sent = { key, trust: "local", epsilon: epsilonText(epsilon), ...reports, ...stated, ...under("attributes", labels) };
   const fields = Object.entries(sent).map(([name, value]) => [name, String(value)]);
   return { key, body: new URLSearchParams(fields).toString() };
 }

@@ -131,7 +131,8 @@ export class Client {
     const labels = labelsOf(contribution.attributes ?? {}, study);
     const points = answers.map(({ point }) => point).join();
     const digest = await this.digest(`study:${slug}`, subject, points, labels);
-    const order = { study: slug, subject, trust, epsilon: offered, digest, delta: study.delta, answers };
+    const { delta, reportingRange } = study;
+    const order = { study: slug, subject, trust, epsilon: offered, digest, delta, reportingRange, answers };
     const draws = await this.ledger.transact((memory) => decisions.mustDraw(memory, order));
     const said = draws ? await this.spending(slug, subject) : null;
     const { entry, fresh } = await this.ledger.transact((memory) =>
@@ -219,7 +220,8 @@ export class Client {
     const name = (report === null ? "value" : "report") + (several ? "s" : "");
     const sent = { [name]: textOf(content) } as Contribution["sent"];
     const attributes = hasLabels(labels) ? { attributes: { fields: labels } } : {};
-    const body = { subject, [name]: content, epsilon: { number: epsilonText(epsilon) }, trust, ...attributes };
+    const stated = entry.reportingRange === undefined ? {} : { reporting_range: entry.reportingRange };
+    const body = { subject, [name]: content, ...stated, epsilon: { number: epsilonText(epsilon) }, trust, ...attributes };
     try {
       const reply = await this.http.send("POST", `/v1/studies/${segment(entry.study)}/contributions`, { body });
       await this.ledger.transact((memory) => decisions.accept(memory, entry));

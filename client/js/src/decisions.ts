@@ -5,11 +5,11 @@
  * with the difference, and a subject's total in a study is the newest epsilon, not the sum.
  */
 
-import { differences, type Round, type Session } from "./descriptions.js";
+import { differences, type ReportingRange, type Round, type Session } from "./descriptions.js";
 import { DeviceRefusal, LedgerError } from "./errors.js";
 import type { Answered, Contributed, Memory, Participated, Reports } from "./ledger.js";
 import { respond } from "./noise.js";
-import { epsilonText, REPORT_LIMIT } from "./numbers.js";
+import { epsilonText, GRID_SIZE, REPORT_LIMIT } from "./numbers.js";
 import { type Answer, isBounded, report, reportSome, withinReach, worth } from "./randomizers.js";
 
 /**
@@ -32,6 +32,8 @@ export interface Order {
   readonly digest: string;
   /** At which epsilon holds where the noise of answers is Gaussian, and mu^2 is what is paid; else 0 [1e-12]. */
   readonly delta: bigint;
+  /** Where a local person of the study reports; null: in the whole range. */
+  readonly reportingRange: ReportingRange | null;
   /** One, or in a study of measures one to each, of bounded mechanisms. */
   readonly answers: readonly [Answer, ...Answer[]];
 }
@@ -93,8 +95,10 @@ export function contribute(
   const report = order.trust === "local" ? draw(order, noiseEpsilon, taken) : null;
   const { study, subject, trust, epsilon, digest } = order;
   const id = memory.contributions.length;
+  const inside = order.trust === "local" ? order.reportingRange : null;
   const entry: Contributed = {
     ...{ id, study, subject, trust, epsilon, noiseEpsilon, counted, digest, report },
+    ...(inside === null ? {} : { reportingRange: rangeText(inside) }),
     ...{ state: "pending", madeAt: new Date().toISOString() },
   };
   memory.contributions.push(entry);
@@ -217,7 +221,7 @@ export function given(memory: Memory, subject: string): bigint {
  * @param taken What the service takes it to be randomized with [micro-epsilon].
  */
 export function draw(
-  { answers, delta }: Pick<Order, "answers" | "delta">,
+  { answers, delta, reportingRange }: Pick<Order, "answers" | "delta" | "reportingRange">,
   epsilon: bigint,
   taken: bigint,
 ): bigint | Reports {
@@ -227,11 +231,23 @@ export function draw(
     throw new DeviceRefusal("invalid_request", "epsilon is too small to buy a report at the study's delta", ["epsilon"]);
   }
   if (answers.length > 1) return reportSome(answers, own);
-  const drawn = report(answers[0], own);
+  const drawn = report({ ...answers[0], point: moved(answers[0].point, reportingRange) }, own);
   if (drawn > REPORT_LIMIT || drawn < -REPORT_LIMIT) {
     throw new LedgerError("the noise is too large to be true; nothing was sent");
   }
   return withinReach(mechanism, drawn, worth(mechanism, taken, delta));
+}
+
+/** What a report says that is made inside a reporting range. */
+export function rangeText({ start, zoom }: ReportingRange): string {
+  return `${start}/${zoom}`;
+}
+
+/** A grid point moved into a reporting range, as a point of a grid over that. */
+function moved(point: bigint, range: ReportingRange | null): bigint {
+  if (range === null) return point;
+  const { start, zoom } = range;
+  return zoom * (min(max(point, start), start + GRID_SIZE / zoom) - start);
 }
 
 /** What a report is randomized with, and what the order brings the subject's total in the study up to. */

@@ -2,7 +2,7 @@
 
 import { DeviceRefusal } from "./errors.js";
 import type { Document } from "./json.js";
-import { canonical, type Decimal, DELTA_UNIT, deltaLimit, epsilonCost, epsilonLimit, GRID_BITS, isLess, ZERO } from "./numbers.js";
+import { canonical, type Decimal, DELTA_UNIT, deltaLimit, epsilonCost, epsilonLimit, GRID_BITS, GRID_SIZE, isLess, ZERO } from "./numbers.js";
 
 /** A bounded number, or a choice. */
 export interface Measure {
@@ -12,6 +12,13 @@ export interface Measure {
   readonly choices: readonly string[];
   /** Coordinates of a value; of a study of measures those of all of them. */
   readonly dimension: number;
+}
+
+/** The part of a study's range in which local people report, one of `zoom` equal ones. */
+export interface ReportingRange {
+  /** Where it starts [grid steps]. */
+  readonly start: bigint;
+  readonly zoom: bigint;
 }
 
 /** One question for a bounded number or a choice, or for several measures. Epsilons are micro-epsilon. */
@@ -30,6 +37,8 @@ export interface Study extends Measure {
   readonly attributes: Readonly<Record<string, readonly string[]>>;
   /** What it asks for, by name, in place of one value; empty otherwise. */
   readonly measures: Readonly<Record<string, Measure>>;
+  /** Null: in the whole range. It is fixed later than the terms, once. */
+  readonly reportingRange: ReportingRange | null;
   readonly terms: string;
 }
 
@@ -80,6 +89,7 @@ export function readStudy(document: Document, slug: string): Study {
     delta: deltaLimit(written),
     attributes: document.has("attributes") ? readAttributes(document.object("attributes")) : {},
     measures: document.has("measures") ? readMeasures(document.object("measures")) : {},
+    reportingRange: document.has("reporting_range") ? readRange(document.object("reporting_range")) : null,
   };
   const relation = document.text("relation");
   const measures = Object.entries(study.measures);
@@ -106,6 +116,13 @@ export function readStudy(document: Document, slug: string): Study {
     ...(measures.length === 0 ? {} : { measures: JSON.stringify(measures.map(termsOf)) }),
   };
   return { ...study, terms: JSON.stringify(terms) };
+}
+
+function readRange(document: Document): ReportingRange {
+  const found = { start: BigInt(document.integer("start")), zoom: BigInt(document.integer("zoom")) };
+  const lies = found.zoom > 1n && found.start >= 0n && found.start <= GRID_SIZE - GRID_SIZE / found.zoom;
+  require(lies, "the reporting range does not lie in the range", "reporting_range");
+  return found;
 }
 
 function readMeasure(document: Document): Measure {

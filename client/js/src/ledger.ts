@@ -30,6 +30,8 @@ export interface Contributed {
   readonly digest: string;
   /** The report, a grid point; of several measures those reported, by name; null for a central value. */
   readonly report: bigint | Reports | null;
+  /** What the report states that was made inside a reporting range; none of others. */
+  readonly reportingRange?: string;
   state: EntryState;
   readonly madeAt: string;
 }

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { draw } from "../dist/decisions.js";
 import { connect, json, MemoryLedger, problem, STUDY, takesAll } from "./support.mjs";
 
 const ADA = { subject: "ada", value: "34.50", epsilon: "0.5", trust: "local" };
@@ -470,4 +471,34 @@ test("a choice may have its accents apart, and a new subject may not", async () 
   const odd = { ...ADA, subject: apart, value: composed, trust: "central" };
   await assert.rejects(client.contribute("commute", odd), { code: "invalid_request" });
   assert.equal(posts().length, 1);
+});
+
+test("a report is made inside the reporting range, and states it also when it is sent again", async () => {
+  const range = { start: 2 ** 28, zoom: 1024, lower: 30, upper: 30.1, outside_at_most: 0.1, searches: ["a", "b"] };
+  const study = { ...STUDY, reporting_range: range, local_mechanism: "duchi" };
+  const { client, posts, ledger } = connect(takesAll(study));
+  await client.contribute("commute", ADA);
+  const reloaded = connect(takesAll({ ...study, reporting_range: null }), { ledger });
+  await reloaded.client.contribute("commute", ADA);
+  const [first, again] = [...posts(), ...reloaded.posts()].map((call) => call.text);
+  assert.equal(first, again);
+  assert.equal(posts()[0].body.reporting_range, `${2 ** 28}/1024`);
+  await client.contribute("commute", { ...ADA, subject: "bob", trust: "central" });
+  assert.equal(posts().at(-1).body.reporting_range, undefined);
+});
+
+test("points are moved into the reporting range before they are randomized", () => {
+  const reportingRange = { start: 1n << 28n, zoom: 1n << 20n };
+  const given = (point) => draw({ answers: [{ name: "", point, mechanism: "laplace", choices: 0 }], delta: 0n, reportingRange }, 10n ** 15n, 10n ** 15n);
+  const [below, inside, above] = [0n, (1n << 28n) + 3n, 1n << 30n].map(given);
+  const near = (report, point) => report - point < 1n << 12n && point - report < 1n << 12n;
+  assert.ok(near(below, 0n) && near(inside, 3n << 20n) && near(above, 1n << 30n), `${below} ${inside} ${above}`);
+});
+
+test("a reporting range that does not lie in the range is refused", async () => {
+  for (const wrong of [{ zoom: 1 }, { zoom: 0 }, { start: -1 }, { start: 2 ** 30 }]) {
+    const { client, posts } = connect(takesAll({ ...STUDY, reporting_range: { start: 0, zoom: 10, ...wrong } }));
+    await assert.rejects(client.contribute("commute", ADA), refusal("description_unsound"));
+    assert.equal(posts().length, 0);
+  }
 });

@@ -7,7 +7,7 @@
 import { differences } from "./descriptions.js";
 import { DeviceRefusal, LedgerError } from "./errors.js";
 import { respond } from "./noise.js";
-import { epsilonText, REPORT_LIMIT } from "./numbers.js";
+import { epsilonText, GRID_SIZE, REPORT_LIMIT } from "./numbers.js";
 import { isBounded, report, reportSome, withinReach, worth } from "./randomizers.js";
 /**
  * Refusals that say that the service does not hold what was sent, also not from an earlier try.
@@ -62,8 +62,10 @@ export function contribute(memory, order, limit, said) {
     const report = order.trust === "local" ? draw(order, noiseEpsilon, taken) : null;
     const { study, subject, trust, epsilon, digest } = order;
     const id = memory.contributions.length;
+    const inside = order.trust === "local" ? order.reportingRange : null;
     const entry = {
         ...{ id, study, subject, trust, epsilon, noiseEpsilon, counted, digest, report },
+        ...(inside === null ? {} : { reportingRange: rangeText(inside) }),
         ...{ state: "pending", madeAt: new Date().toISOString() },
     };
     memory.contributions.push(entry);
@@ -168,7 +170,7 @@ export function given(memory, subject) {
  * @param epsilon What the report is randomized with [micro-epsilon].
  * @param taken What the service takes it to be randomized with [micro-epsilon].
  */
-export function draw({ answers, delta }, epsilon, taken) {
+export function draw({ answers, delta, reportingRange }, epsilon, taken) {
     const [{ mechanism }] = answers;
     const own = worth(mechanism, epsilon, delta);
     if (own === 0n) {
@@ -176,11 +178,22 @@ export function draw({ answers, delta }, epsilon, taken) {
     }
     if (answers.length > 1)
         return reportSome(answers, own);
-    const drawn = report(answers[0], own);
+    const drawn = report({ ...answers[0], point: moved(answers[0].point, reportingRange) }, own);
     if (drawn > REPORT_LIMIT || drawn < -REPORT_LIMIT) {
         throw new LedgerError("the noise is too large to be true; nothing was sent");
     }
     return withinReach(mechanism, drawn, worth(mechanism, taken, delta));
+}
+/** What a report says that is made inside a reporting range. */
+export function rangeText({ start, zoom }) {
+    return `${start}/${zoom}`;
+}
+/** A grid point moved into a reporting range, as a point of a grid over that. */
+function moved(point, range) {
+    if (range === null)
+        return point;
+    const { start, zoom } = range;
+    return zoom * (min(max(point, start), start + GRID_SIZE / zoom) - start);
 }
 /** What a report is randomized with, and what the order brings the subject's total in the study up to. */
 function price(history, { trust, epsilon, answers }, serverSpent) {

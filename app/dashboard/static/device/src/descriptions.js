@@ -1,6 +1,6 @@
 /** Descriptions of studies and sessions: read, checked for sense, and made into terms that may never change. */
 import { DeviceRefusal } from "./errors.js";
-import { canonical, DELTA_UNIT, deltaLimit, epsilonCost, epsilonLimit, GRID_BITS, isLess, ZERO } from "./numbers.js";
+import { canonical, DELTA_UNIT, deltaLimit, epsilonCost, epsilonLimit, GRID_BITS, GRID_SIZE, isLess, ZERO } from "./numbers.js";
 /** A set of them is an integer that JSON readers keep. */
 const MOST_CHOICES = 50;
 const RELATIONS = ["replace_one", "add_remove_one"];
@@ -20,6 +20,7 @@ export function readStudy(document, slug) {
         delta: deltaLimit(written),
         attributes: document.has("attributes") ? readAttributes(document.object("attributes")) : {},
         measures: document.has("measures") ? readMeasures(document.object("measures")) : {},
+        reportingRange: document.has("reporting_range") ? readRange(document.object("reporting_range")) : null,
     };
     const relation = document.text("relation");
     const measures = Object.entries(study.measures);
@@ -47,6 +48,12 @@ export function readStudy(document, slug) {
         ...(measures.length === 0 ? {} : { measures: JSON.stringify(measures.map(termsOf)) }),
     };
     return { ...study, terms: JSON.stringify(terms) };
+}
+function readRange(document) {
+    const found = { start: BigInt(document.integer("start")), zoom: BigInt(document.integer("zoom")) };
+    const lies = found.zoom > 1n && found.start >= 0n && found.start <= GRID_SIZE - GRID_SIZE / found.zoom;
+    require(lies, "the reporting range does not lie in the range", "reporting_range");
+    return found;
 }
 function readMeasure(document) {
     const choices = document.has("choices") ? document.texts("choices") : [];
