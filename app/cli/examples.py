@@ -36,6 +36,7 @@ EXAMPLES: Mapping[str, str] = {
     "study show": "study show commute",
     "study edit": 'study edit commute --title "How long is your way?" --reason "a typo"',
     "study close": "study close commute",
+    "study narrow": "study narrow commute --lower 6f1c2a8e --upper 7a20b51c",
     "study archive": 'study archive commute --reason "the week is over"',
     "study retire": "study retire commute",
     "invite open": 'invite open commute --limit 200 --name "poster at the entrance"',
