@@ -50,6 +50,7 @@ led <- list(
   budgets = 20 %in% admin$budgets()$epsilon.total,
   archived = admin$archive_study("over", reason = "over")$state, retired = admin$retire_study("old")$state,
   together = nrow(desk$plan_several("steps", list(list(statistic = "sum")))),
+  narrowed = code(admin$narrow_study("steps", lower = session$id, upper = session$id)),
   finished = admin$finish_session(session$id)$state, round = admin$close_round(session$id, 1)$state
 )
 admin$revoke_invitation("steps", invited$id)

@@ -144,6 +144,7 @@ def test_the_package_reads_what_the_views_say(
         "archived": "archived",
         "retired": "retired",
         "together": 1,
+        "narrowed": "invalid_request",
         "finished": "finished",
         "round": "finished",
     }

@@ -179,6 +179,9 @@ admin <- function(service) {
   }
   client$close_study <- function(study) service$one("POST", at_study(study, "/close"))
   client$retire_study <- function(study) service$one("POST", at_study(study, "/retire"))
+  client$narrow_study <- function(study, lower, upper) {
+    service$one("POST", at_study(study, "/reporting-range"), body = list(lower = lower, upper = upper))
+  }
   client$archive_study <- function(study, reason) {
     service$one("POST", at_study(study, "/archive"), body = list(reason = reason))
   }
