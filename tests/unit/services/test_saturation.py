@@ -40,8 +40,8 @@ def offer(number: int) -> Offer:
 async def test_the_point_is_exact_in_small_studies_and_within_a_percent_in_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def no_rows(*_: object) -> tuple[list[object], None]:
-        return [], None
+    async def no_rows(*_: object) -> tuple[list[object], None, None]:
+        return [], None, None
 
     computed: list[int] = []
     exacts: list[tuple[int, int | None, int | None]] = []
