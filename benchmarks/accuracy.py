@@ -188,28 +188,40 @@ def tiers(here: Installation, port: int, *, quick: bool) -> Iterator[Ratio]:
                 for answer in drafted(here, crowd.slug, question, fresh=fresh)["mean"]:
                     errors[fresh].append((answer["estimate"] - crowd.values.mean()) / 100)
                     predicted[fresh].append(answer["predicted_error"] / 100)
-        note = (
-            f"tiers: epsilons {', '.join(f'{one:g}' for one in TIERS)}, equally often, share {SHARE / MICRO}"
-        )
-        yield Ratio.of_mean_squares(
-            errors[False],
-            errors[True],
+        name = f"first answer of tiers, n {n:,}, beside a fresh one"
+        epsilons = ", ".join(f"{one:g}" for one in TIERS)
+        yield from _measured_and_predicted(
+            (errors[False], errors[True]),
+            (predicted[False], predicted[True]),
             section="accuracy: tiers",
-            name=f"first answer of tiers, n {n:,}, beside a fresh one",
+            names=(name, f"the same, as predicted, n {n:,}"),
             goal=FRESH_GOAL,
-            root=True,
-            note=note,
+            note=f"tiers: epsilons {epsilons}, equally often, share {SHARE / MICRO}",
         )
-        yield Ratio(
-            section="accuracy: tiers",
-            name=f"the same, as predicted, n {n:,}",
-            unit="ranges",
-            subject=[statistics.fmean(predicted[False])],
-            baseline=[statistics.fmean(predicted[True])],
-            goal=FRESH_GOAL,
-            better="lower",
-            note=note,
-        )
+
+
+def _measured_and_predicted(
+    errors: tuple[list[float], list[float]],
+    predicted: tuple[list[float], list[float]],
+    *,
+    section: str,
+    names: tuple[str, str],
+    goal: float,
+    note: str,
+) -> Iterator[Ratio]:
+    """Errors of some answers beside those of others [ranges], as measured and as predicted."""
+    yield Ratio.of_mean_squares(*errors, section=section, name=names[0], goal=goal, root=True, note=note)
+    subject, baseline = ([statistics.fmean(one)] for one in predicted)
+    yield Ratio(
+        section=section,
+        name=names[1],
+        unit="ranges",
+        subject=subject,
+        baseline=baseline,
+        goal=goal,
+        better="lower",
+        note=note,
+    )
 
 
 def _of_tiers(slug: str, values: np.ndarray) -> Crowd:
@@ -230,28 +242,14 @@ def choice(here: Installation, port: int, *, quick: bool) -> Iterator[Ratio]:
             for name, answers in drafted(here, crowd.slug, asks, fresh=True).items():
                 errors[name] += [(one["estimate"] - crowd.values.mean()) / 100 for one in answers]
                 predicted[name] += [one["predicted_error"] / 100 for one in answers]
-        name, note = (
-            f"auto beside optimal, tiers, n {n:,}",
-            f"choice: the tiers' people, share {SHARE / MICRO}",
-        )
-        yield Ratio.of_mean_squares(
-            errors["auto"],
-            errors["optimal"],
+        name = f"auto beside optimal, tiers, n {n:,}"
+        yield from _measured_and_predicted(
+            (errors["auto"], errors["optimal"]),
+            (predicted["auto"], predicted["optimal"]),
             section="accuracy: choice",
-            name=name,
+            names=(name, f"{name}, as predicted"),
             goal=CHOICE_GOAL,
-            root=True,
-            note=note,
-        )
-        yield Ratio(
-            section="accuracy: choice",
-            name=f"{name}, as predicted",
-            unit="ranges",
-            subject=[statistics.fmean(predicted["auto"])],
-            baseline=[statistics.fmean(predicted["optimal"])],
-            goal=CHOICE_GOAL,
-            better="lower",
-            note=note,
+            note=f"choice: the tiers' people, share {SHARE / MICRO}",
         )
 
 

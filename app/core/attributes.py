@@ -16,7 +16,15 @@ MAX_COMBINATIONS = 1_000
 """Combinations of labels that a study may have."""
 
 TAKEN = (
-    *("attributes", "epsilon", "report", "reporting_range", "reports", "subject", "trust", "value", "values"),
+    "attributes",
+    "epsilon",
+    "report",
+    "reporting_range",
+    "reports",
+    "subject",
+    "trust",
+    "value",
+    "values",
 )
 """What contributions and tables of them have already, and no attribute may be called."""
 

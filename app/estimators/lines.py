@@ -37,7 +37,7 @@ OF_MEAN, OF_RATIO = 0.05, 0.2
 """Parts of the risk: for either mean, and the ratio of both spreads."""
 
 _OF_LINE, _OF_SLOPE, _OF_PLACES = 0.16, 0.58, 0.08
-"""The same for a line: A, B and each of both D."""
+"""Parts of the risk of a line: for A, B and each of both D."""
 
 _PIECES = 8
 """Of a slope's interval."""
@@ -87,7 +87,7 @@ class Seen:
 
     @property
     def turned(self) -> "Seen":
-        """The same with the numbers in the other order."""
+        """What is seen of the numbers in the other order."""
         both, first, second = self.moments
         return replace(
             self,

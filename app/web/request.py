@@ -257,7 +257,7 @@ class ApiRequest(Request):
 
         Args:
             slug: As in the path.
-            fresh: Whether its state must be the one of this moment.
+            fresh: Whether its state and reporting range must be those of this moment.
 
         Raises:
             NotFound: there is none.

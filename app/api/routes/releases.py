@@ -183,7 +183,7 @@ async def list_releases(
     request: ApiRequest, study: StudyPath, limit: Limit = 50, cursor: UuidCursor | None = None
 ) -> Response:
     """A study's releases, newest first; a page ends, with `next_cursor`, before it is over 8 MiB."""
-    found = await request.study(study, fresh=True)
+    found = await request.study(study)
     admin = Role.ADMIN in request.principal.roles
     async with request.work():
         page = await request.api.services.releases.page(found, limit, cursor, charges=admin)

@@ -157,10 +157,7 @@ class Ledger:
             if unpriced:
                 findings.append(Finding(rule=PRICE_RULE, examples=unpriced[:EXAMPLES]))
             return AuditReport(
-                checked=[
-                    *store.CHECKS,
-                    *(ROUND_RULE, RANGE_RULE, PIECE_RULE, PRICE_RULE, CHAIN_RULE, HEAD_RULE),
-                ],
+                checked=[*store.CHECKS, *RULES],
                 counts=await store.counts(connection),
                 findings=findings,
             )
@@ -174,6 +171,7 @@ PIECE_RULE = "a piece is not what the last release that changed it left"
 PRICE_RULE = "a charge is not the price of its noise"
 CHAIN_RULE = "a link of the hash chain does not match its release and charges"
 HEAD_RULE = "the head of the hash chain is not its last link"
+RULES = (ROUND_RULE, RANGE_RULE, PIECE_RULE, PRICE_RULE, CHAIN_RULE, HEAD_RULE)
 
 
 async def _verify_rounds(connection: Connection) -> list[Finding]:
