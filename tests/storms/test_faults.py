@@ -18,7 +18,7 @@ class Found(NamedTuple):
 
 
 FOUND = {
-    "forgotten_key": Found(1, "-> stands"),
+    "forgotten_key": Found(6, "-> stands"),
     "lost_tally": Found(1, "no process answers"),
     "torn_statement": Found(2, "statement -> shows"),
 }

@@ -13,7 +13,7 @@ from tests.support.databases import Server
 FIRST = int(os.environ.get("DITHER_TEST_STORMS_SEED", "1"))
 STORMS = int(os.environ.get("DITHER_TEST_STORMS", "200"))
 
-FEW = 2
+FEW = 6
 """In each run of the tests. The first seeds are those that find the faults of former versions."""
 
 
