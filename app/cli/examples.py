@@ -36,7 +36,8 @@ EXAMPLES: Mapping[str, str] = {
     "study show": "study show commute",
     "study edit": 'study edit commute --title "How long is your way?" --reason "a typo"',
     "study close": "study close commute",
-    "study narrow": "study narrow commute --lower 6f1c2a8e --upper 7a20b51c",
+    "study narrow": "study narrow commute --lower 6f1c2a8e-8f43-4a6b-9d3c-0c6d1b0f4c11 "
+    "--upper 7a20b51c-8f43-4a6b-9d3c-0c6d1b0f4c11",
     "study archive": 'study archive commute --reason "the week is over"',
     "study retire": "study retire commute",
     "invite open": 'invite open commute --limit 200 --name "poster at the entrance"',
