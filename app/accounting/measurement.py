@@ -22,7 +22,7 @@ from app.accounting.pair_prices import bernstein_cost, moments_cost, pair_cost, 
 from app.accounting.price import Cost
 from app.accounting.prices import Column
 from app.accounting.shape_prices import bins_cost, ranks_cost, tree_cost
-from app.core.cohort import Cohort, Group
+from app.core.cohort import Cohort, Group, Groups
 from app.core.errors import InternalFault
 from app.core.noise import MEASURED, DiscreteGaussian, DiscreteLaplace, Noise, as_document, from_document
 from app.core.study import Currency, Relation, Trust
@@ -91,8 +91,8 @@ class Measurement:
         members: Sequence[Iterable[int]],
     ) -> Self:
         places: dict[int | Column, list[int]] = {}
-        for weight, group, own in zip(weights, groups, members, strict=True):
-            if weight and group.trust is Trust.CENTRAL:
+        for weight, trust, own in zip(weights, Groups.of(groups).column("trust"), members, strict=True):
+            if weight and trust is Trust.CENTRAL:
                 places.setdefault(weight, []).extend(own)
         return cls(
             workload=workload,

@@ -179,7 +179,7 @@ def chain_hash(
     epoch: int,
     estimator: str,
     estimator_version: int,
-    noise: object,
+    noise: str,
     body: bytes,
     charges: Sequence[Charge],
 ) -> bytes:
@@ -189,7 +189,7 @@ def chain_hash(
         previous: The previous link, 32 bytes.
         number: Place in the chain, from 1.
         release_id, study_id, question, sequence, epoch, estimator, estimator_version, noise, body: The
-            release's columns; `noise` as parsed JSON.
+            release's columns; `noise` as JSON.
         charges: In the order of the cohorts' ids.
     """
     document = json.dumps(
@@ -202,7 +202,8 @@ def chain_hash(
             epoch,
             estimator,
             estimator_version,
-            _as_stored(noise),
+            # Every number is a double, since jsonb gives 2e16 back as an integer.
+            json.loads(noise, parse_int=float),
             hashlib.sha256(body).hexdigest(),
             # The 0 stands where charges had a delta: links of before keep their hashes.
             [[cohort, epsilon, 0] for cohort, epsilon in Charges.of(charges).rows("cohort_id", "epsilon")],
@@ -211,21 +212,6 @@ def chain_hash(
         separators=(",", ":"),
     )
     return hashlib.sha256(previous + document.encode()).digest()
-
-
-def _as_stored(value: object) -> object:
-    """JSON with every number a double, since jsonb gives 2e16 back as an integer."""
-    match value:
-        case bool():
-            return value
-        case int() | float():
-            return float(value)
-        case list():
-            return [_as_stored(item) for item in value]
-        case dict():
-            return {name: _as_stored(item) for name, item in value.items()}
-        case _:
-            return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Reading the ledger: pages for admins and the recomputation that `dither audit` makes."""
 
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
@@ -408,4 +409,5 @@ async def links(connection: Connection) -> AsyncIterator[Link]:
 def _hash_of(row: asyncpg.Record, charges: Sequence[Charge]) -> bytes:
     fields = dict(row.items())
     del fields["hash"], fields["relation"], fields["delta"]
+    fields["noise"] = json.dumps(fields["noise"])
     return chain_hash(fields.pop("previous_hash"), release_id=fields.pop("id"), **fields, charges=charges)

@@ -266,7 +266,6 @@ async def publish(connection: Connection, draft: Draft, *, head: tuple[int, byte
     turn = await READ_TURN.one(connection, study_id=draft.study_id, question=draft.question)
     _refuse(turn.state)
     number, previous = head[0] + 1, head[1]
-    noise = json.loads(draft.noise)
     link = chain_hash(
         previous,
         number=number,
@@ -277,7 +276,7 @@ async def publish(connection: Connection, draft: Draft, *, head: tuple[int, byte
         epoch=draft.epoch,
         estimator=draft.estimator,
         estimator_version=draft.estimator_version,
-        noise=noise,
+        noise=draft.noise,
         body=draft.body,
         charges=draft.charges,
     )
