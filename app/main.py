@@ -93,7 +93,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             gc.unfreeze()
             await asyncio.to_thread(metrics.tracing.close)
 
-    app = FastAPI(
+    app = application.Application(
         title="Dither",
         version=_version(),
         lifespan=lifespan,

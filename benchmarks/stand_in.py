@@ -94,7 +94,7 @@ def create_app() -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncIterator[State]:
         yield State(api=api)
 
-    app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app = application.Application(lifespan=lifespan, docs_url=None, redoc_url=None, redirect_slashes=False)
     application.install(app, metrics)
     # As the service does it: each request has its line in the log of both.
     configure_logging()

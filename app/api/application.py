@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 
 from fastapi import FastAPI
+from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.exceptions import ExceptionMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api import openapi
 from app.api.routes import (
@@ -36,8 +39,34 @@ PREFLIGHT_SECONDS = 600
 """How long a browser may remember what it was allowed."""
 
 
+class Application(FastAPI):
+    """FastAPI behind the layers of this service alone.
+
+    FastAPI's own count bodies, answer what LimitsMiddleware answers, tell of spans, and keep a stack of what is to be
+    closed, around every request: here only the routes that need that stack have it (`app.api.routing`).
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run one connection, without asking each time who would like to have its spans."""
+        if scope["type"] != "http":
+            await super().__call__(scope, receive, send)
+            return
+        scope["app"] = self
+        if self.middleware_stack is None:
+            self.middleware_stack = self.build_middleware_stack()
+        await self.middleware_stack(scope, receive, send)
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """The added layers, outermost first, then what makes problems of errors, then the router."""
+        problems_of = Middleware(ExceptionMiddleware, handlers=self.exception_handlers)
+        stack: ASGIApp = self.router
+        for layer, arguments, options in reversed([*self.user_middleware, problems_of]):
+            stack = layer(stack, *arguments, **options)
+        return stack
+
+
 def install(
-    app: FastAPI,
+    app: Application,
     metrics: Metrics,
     *,
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,

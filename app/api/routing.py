@@ -3,6 +3,7 @@
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from fastapi.routing import APIRoute
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
@@ -74,8 +75,10 @@ class StrictRoute(APIRoute):
             ),
             **self.responses,
         }
-        if (direct := self._direct_endpoint()) is not None:
-            self.app = _answering(self._admitted(direct))
+        direct = self._direct_endpoint()
+        self.app = (
+            AsyncExitStackMiddleware(self.app) if direct is None else _answering(self._admitted(direct))
+        )
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """As FastAPI does it; HEAD works where GET does."""
@@ -83,6 +86,9 @@ class StrictRoute(APIRoute):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """As FastAPI does it; HEAD has what GET has, without its body."""
+        if scope["method"] in (self.methods or ()):
+            await self.app(scope, receive, send)
+            return
         if not self._answers_head(scope):
             await super().handle(scope, receive, send)
             return
@@ -112,7 +118,7 @@ class StrictRoute(APIRoute):
         reads_document = self.body_field is not None
 
         async def handle(request: Request) -> Response:
-            call = ApiRequest(request.scope, request.receive)
+            call = request if isinstance(request, ApiRequest) else ApiRequest(request.scope, request.receive)
             await admit(call)
             call.refuse_malformed_address()
             if not open_query:
@@ -152,7 +158,7 @@ def _answering(handler: Handler) -> ASGIApp:
     """An application of a handler that leaves nothing to close: FastAPI's own keeps two stacks for that."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        response = await handler(Request(scope, receive))
+        response = await handler(ApiRequest(scope, receive))
         await response(scope, receive, send)
 
     return answer

@@ -35,6 +35,9 @@ NO_THREAD = "can't start new thread"
 SLOWEST_BYTES_PER_SECOND = 64 * 1024
 """The slowest body that is served: each chunk extends the deadline by its size over this."""
 
+GRAIN_SECONDS = 1 / 16
+"""The deadline moves in steps of at least this, so that a short document does not set the timer twice."""
+
 
 NO_STORE = (b"cache-control", b"no-store")
 """What a response says of caches where it says nothing else of them: most hold a secret, a person's numbers,
@@ -125,7 +128,7 @@ class BodyTimeout:
     def __init__(self, receive: Receive, seconds: float) -> None:
         self._receive = receive
         self._seconds = seconds
-        self._deadline = asyncio.get_running_loop().time() + seconds
+        self._deadline = self._set = asyncio.get_running_loop().time() + seconds
         self._complete = False
         self.limit = asyncio.timeout_at(self._deadline)
 
@@ -146,7 +149,8 @@ class BodyTimeout:
             raise RequestTimeout(f"The document did not arrive within {self._seconds:g} seconds.") from None
         self._deadline += len(message.get("body", b"")) / SLOWEST_BYTES_PER_SECOND
         self._complete = not message.get("more_body", False)
-        if not self.limit.expired():
+        if self._deadline >= self._set + GRAIN_SECONDS and not self.limit.expired():
+            self._set = self._deadline
             self.limit.reschedule(self._deadline)
         return message
 

@@ -202,6 +202,10 @@ class ApiRequest(Request):
             ClientDisconnect: the client left before its end.
         """
         self.refuse_announced_excess(limit)
+        return await self._read_announced(limit)
+
+    async def _read_announced(self, limit: int) -> bytes:
+        """`read_body`, of a body whose announced length was looked at."""
         body, more = bytearray(), True
         while more:
             message = await self.receive()
@@ -230,7 +234,7 @@ class ApiRequest(Request):
         if media_type != JSON and (absent is None or media_type is not None):
             raise UnsupportedMediaType(f"The content type must be {JSON}.")
         self.refuse_other_encodings("identity")
-        body = await self.read_body(limit)
+        body = await self._read_announced(limit)
         if not body and absent is not None:
             return absent
         if media_type is None:

@@ -66,7 +66,9 @@ class Api:
     def intake(self, study: Study) -> Intake:
         """What reads the contributions of a study; made again only when it gets a reporting range."""
         intake = self._intakes.get(study.id)
-        if intake is None or intake.definition != study.definition:
+        if intake is None or (
+            intake.definition is not study.definition and intake.definition != study.definition
+        ):
             intake = self._intakes[study.id] = Intake(study.definition, self.services.subject_key)
         return intake
 

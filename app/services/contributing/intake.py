@@ -42,7 +42,7 @@ class Intake:
                 name: ValueReader(definition.of_measure(name), "measure")
                 for name in definition.measures.named
             }
-        self._epsilons: dict[str, int] = {}
+        self._epsilons: dict[str, tuple[int, int]] = {}
 
     def offer(self, record: Mapping[str, object], sender: UUID, subject: str | None = None) -> Offer:
         """Validate one record.
@@ -141,19 +141,21 @@ class Intake:
         if not isinstance(text, str):
             errors.append(FieldError("epsilon", "must be a number, or a string that holds one"))
             return 0
-        micro = self._epsilons.get(text)
-        if micro is None:
+        known = self._epsilons.get(text)
+        if known is None:
             micro = _micro_epsilon(text)
+            known = micro, round_down_to_significant(max(micro, 0))
             if len(self._epsilons) < MAX_CACHED_EPSILONS and len(text) <= MAX_CACHED_LENGTH:
-                self._epsilons[text] = micro
+                self._epsilons[text] = known
+        micro, rounded = known
         if micro < 0:
             errors.append(FieldError("epsilon", "must be a positive decimal number"))
         elif not self.definition.admits(micro):
             errors.append(FieldError("epsilon", self.definition.not_admitted))
-        elif trust is Trust.LOCAL and micro != round_down_to_significant(micro):
+        elif trust is Trust.LOCAL and micro != rounded:
             reason = "a local report is randomized with an epsilon of at most three significant digits"
             errors.append(FieldError("epsilon", reason))
-        return round_down_to_significant(max(micro, 0))
+        return rounded
 
     def _vector(
         self, record: Mapping[str, object], name: str, field: str, trust: Trust, errors: list[FieldError]

@@ -136,7 +136,8 @@ EXAMPLES: Mapping[str, Any] = {
 }
 
 
-_encode = json.JSONEncoder(separators=(",", ":")).encode
+_text = json.encoder.encode_basestring_ascii
+"""A text in JSON. The one document of the busiest route is written by hand, in a third of an encoder's time."""
 
 
 class ContributionOut(WireOut):
@@ -161,15 +162,12 @@ def contribution_bytes(
 ) -> bytes:
     """The JSON of a stored contribution. Epsilons in micro-epsilon, mu^2 in 1e-6; a public one has none."""
     public = trust is Trust.PUBLIC
-    return _encode(
-        {
-            "study": study,
-            "subject": subject,
-            "trust": trust.value,
-            "epsilon": None if public else epsilon_to_json(epsilon),
-            "mu2": None if public or mu2 is None else epsilon_to_json(mu2),
-            "epsilon_used_at_most": None if public else epsilon_to_json(epsilon_used_at_most),
-        }
+    asked = "null" if public else repr(epsilon_to_json(epsilon))
+    reserved = "null" if public or mu2 is None else repr(epsilon_to_json(mu2))
+    used = "null" if public else repr(epsilon_to_json(epsilon_used_at_most))
+    return (
+        f'{{"study":{_text(study)},"subject":{_text(subject)},"trust":"{trust.value}",'
+        f'"epsilon":{asked},"mu2":{reserved},"epsilon_used_at_most":{used}}}'
     ).encode()
 
 
