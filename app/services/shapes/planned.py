@@ -1,15 +1,12 @@
 """What a question about the distribution would cost, and how accurate it would be; nothing is spent."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from app.core.cohort import Cohort
 from app.core.errors import BudgetExhausted, SaysNothing, ServiceError
 from app.estimators.interface import NotApplicable
-from app.services.shapes import kinds
 from app.services.shapes.questions import BY_BINS
 from app.services.shapes.request import PlannedShape, ShapeRequest, ShapeSituation
-from app.services.statistics.answers_left import Priced, count_left, priced_members, steps_left
+from app.services.statistics.answers_left import answers_left
 from app.services.statistics.drafting import PlannedEstimator
 from app.services.statistics.reading import Reading
 
@@ -18,15 +15,11 @@ def priced(
     request: ShapeRequest, now: ShapeSituation, reading: Reading
 ) -> tuple[Sequence[PlannedEstimator], ServiceError | None]:
     """What answers the question, nothing where that is refused; and what refuses it."""
-    left, nothing = None, None
+    nothing = None
     try:
-        made: Any = now.made(request)
+        made = now.made(request)
         request.check_read(made)
-        if made.by_steps:
-            gains = request.is_gain(made, now.best)
-            left = steps_left(made, now.cohorts, request.question.share) if gains else 0
-        elif request.compares:
-            left = _left(request, now)
+        left = answers_left(request, now, made)
     except (BudgetExhausted, NotApplicable) as refusal:
         return (), refusal
     try:
@@ -34,17 +27,6 @@ def priced(
     except SaysNothing as refusal:
         nothing, left = refusal, left and 0
     return [_estimator(request, made, reading, left)], nothing
-
-
-def _left(request: ShapeRequest, now: ShapeSituation) -> int | None:
-    """How many more answers to this question there are, see `app.services.statistics.answers_left`."""
-
-    def planned(rows: Sequence[Cohort], best: float | None) -> tuple[float, Priced]:
-        made = kinds.make(request.study.definition, request.question, rows, now.searched)
-        request.check(*request.compared(made), best)
-        return made.interval_width, priced_members(made.crowd.groups, made.crowd.members, made.costs)
-
-    return count_left(now.cohorts, now.best, planned)
 
 
 def _estimator(

@@ -11,7 +11,7 @@ from app.core.release import Facts, StoredRelease
 from app.core.session import SessionProtocol
 from app.core.study import StudyDefinition
 from app.estimators import confidence
-from app.estimators.interface import Accuracy, NotApplicable
+from app.estimators.interface import Accuracy, Estimator, NotApplicable
 from app.services.shapes import kinds
 from app.services.shapes.kinds import AnyPlan
 from app.services.shapes.questions import (
@@ -183,12 +183,16 @@ class ShapeSituation(AnySituation[ShapeRequest]):
         more = 0 if self.searched is None else self.searched.people - self.searched.reporting
         return sum(row.count for row in self.cohorts) + more
 
-    def made(self, request: ShapeRequest) -> PlannedShape:
-        """The answer to a request: a step, or one with noise of its own."""
-        study, question, step = request.study.definition, request.question, None
-        if request.by_steps:
-            step = plan_step(study, question, self.cohorts, self.pieces, self.before)
-        return step or kinds.make(study, question, self.cohorts, self.searched)
+    def step(self, request: ShapeRequest, among: Sequence[Estimator] | None = None) -> ShapeStep | None:
+        """See `AnySituation`."""
+        if not request.by_steps:
+            return None
+        study, question = request.study.definition, request.question
+        return plan_step(study, question, self.cohorts, self.pieces, self.before)
+
+    def alone(self, request: ShapeRequest, among: Sequence[Estimator] | None = None) -> AnyPlan:
+        """See `AnySituation`."""
+        return kinds.make(request.study.definition, request.question, self.cohorts, self.searched)
 
 
 def _expected(study: StudyDefinition, last: StoredRelease) -> ExpectedRange:

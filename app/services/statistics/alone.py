@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from app.accounting.measurement import recorded
 from app.core.cohort import Cohort
@@ -22,16 +22,46 @@ class Alone(AnyMade):
     """An answer with noise of its own that can be made.
 
     Attributes:
+        study: Which one was asked.
         estimator, question, plan: What answers, and from what.
         crowd: Whom it was made for.
     """
 
+    study: StudyDefinition
     estimator: Estimator
     question: Question
     plan: Plan
     crowd: Crowd
 
     parts: ClassVar[tuple[()]] = ()
+
+    @classmethod
+    def of(
+        cls,
+        study: StudyDefinition,
+        crowd: Crowd,
+        resolved: Resolved,
+        question: Question,
+        among: Sequence[Estimator] | None = None,
+    ) -> Self:
+        """Plan an answer; arguments and errors as of `planning.choose`."""
+        estimator, plan, question = planning.choose(study, crowd, resolved, question, among)
+        return cls(study=study, estimator=estimator, question=question, plan=plan, crowd=crowd)
+
+    @property
+    def costs(self) -> Sequence[int]:
+        """What each person of each group pays [the study's currency]."""
+        return planning.costs(self.plan, self.crowd, self.study)
+
+    @property
+    def most(self) -> int:
+        """The largest charge to a person [the study's currency], see `planning.epsilon_max`."""
+        return planning.epsilon_max(self.study, self.estimator, self.question, self.costs)
+
+    @property
+    def most_in_all(self) -> int:
+        """The same: it sharpens no other answer."""
+        return self.most
 
     @property
     def people(self) -> int:
@@ -57,7 +87,7 @@ class Alone(AnyMade):
             apart = combining_secret.apart(resolved, plan, values)
         else:
             apart = combining.apart(study, resolved, people, plan, values, charges)
-        most = planning.epsilon_max(study, self.estimator, self.question, charges.column("epsilon"))
+        most = self.most
         noise = planning.noise_json(plan, [] if apart is None else [apart])
         return replace(
             said_of(study, resolved, self, at_every_level(lambda: plan.conclude(values))),

@@ -4,17 +4,14 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
-from app.accounting.costs import group_costs
-from app.core.cohort import Cohort, Group
+from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.errors import PrivacyRefusal
-from app.core.study import StudyDefinition
-from app.estimators.interface import Estimator, NotApplicable, Question
-from app.services.statistics import gain, planning
-from app.services.statistics.crowds import Crowd
+from app.estimators.interface import Estimator, NotApplicable
+from app.services.statistics.any_request import AnyRequest, AnySituation
 from app.services.statistics.piece_ledger import PieceStep, priced
-from app.services.statistics.questions import Resolved
 from app.services.work import checkpoint
 
 MOST_STEPS = 20
@@ -58,52 +55,38 @@ def steps_left(step: PieceStep, cohorts: Sequence[Cohort], share: int) -> int | 
 
 
 def answers_left(
-    study: StudyDefinition,
-    resolved: Resolved,
-    cohorts: Sequence[Cohort],
-    question: Question,
-    estimator: Estimator,
-    *,
-    best: float | None,
+    request: AnyRequest,
+    now: AnySituation[Any],
+    made: Any,
+    among: Sequence[Estimator] | None = None,
 ) -> int | None:
-    """How many more answers to this question people can pay for before one is refused.
+    """How many more answers to a question people can pay for before one is refused.
 
-    Follows the ledger: all answers cost the same until a person drops out, then the estimator plans anew.
+    Follows the ledger: all answers with noise of their own cost the same until a person drops out, then the
+    question is planned anew.
 
     Args:
-        study: A replace_one study.
-        resolved: The question.
-        cohorts: The cohorts as they are now.
-        question: What is asked, for estimators.
-        estimator: The one that answers.
-        best: The smallest width that a former answer has, see `app.services.statistics.gain`.
+        request, now: The question, and what it is planned from.
+        made: The next answer.
+        among: What `auto` chooses among.
 
     Returns:
-        The number, at least; 0 where the next one would be refused, None where answers cost nothing.
+        The number, at least; 0 where the next one would be refused; None where answers cost nothing, or are
+        not compared.
 
     Privacy: looks at offers and at what is left of them, which are public under replace_one, at no raw value.
     """
+    if made.by_steps:
+        return steps_left(made, now.cohorts, request.question.share) if request.is_gain(made, now.best) else 0
 
-    def planned(cohorts: Sequence[Cohort], best: float | None) -> tuple[float, Priced]:
-        people = Crowd.of(study, cohorts, resolved)
-        _, plan, _ = planning.choose(study, people, resolved, question, among=[estimator])
-        width = planning.interval_width(study, plan)
-        gain.check(people=people.people, left_out=people.unable, width=width, best=best, needed=False)
-        costs = group_costs(plan.queries, plan.noise, study.relation, people.groups, study.noise)
-        return width, priced_members(people.groups, people.members, costs)
+    def planned(rows: Sequence[Cohort], best: float | None) -> tuple[float, Priced]:
+        alone = now.among(request, rows).alone(request, among)
+        people, left_out, width = request.compared(alone)
+        request.check(people, left_out, width, best)
+        members = zip(alone.crowd.groups, alone.crowd.members, alone.costs, strict=True)
+        return width, [(cohort, group.epsilon, cost) for group, own, cost in members for cohort in own]
 
-    return count_left(cohorts, best, planned)
-
-
-def priced_members(
-    groups: Sequence[Group], members: Sequence[Sequence[Cohort]], costs: Sequence[int]
-) -> Priced:
-    """Each cohort, what one of its people offers, and what that person is charged."""
-    return [
-        (cohort, group.epsilon, cost)
-        for group, of_group, cost in zip(groups, members, costs, strict=True)
-        for cohort in of_group
-    ]
+    return count_left(now.cohorts, now.best, planned) if request.compares else None
 
 
 def count_left(

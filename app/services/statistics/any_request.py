@@ -16,7 +16,7 @@ from app.core.piece import LastStep, Piece
 from app.core.quota import QuotaUse
 from app.core.release import Facts, StoredRelease
 from app.core.study import Study, StudyDefinition
-from app.estimators.interface import Accuracy, NotApplicable
+from app.estimators.interface import Accuracy, Estimator, NotApplicable
 from app.estimators.together import KnownError
 from app.services.replies import Idempotency
 from app.services.statistics import gain, says_nothing
@@ -304,12 +304,24 @@ class AnySituation(ABC, Generic[Asked]):
         return self.size if request.compares else request.question.known or 0.0
 
     @abstractmethod
-    def made(self, request: Asked) -> AnyMade:
+    def step(self, request: Asked, among: Sequence[Estimator] | None = None) -> AnyMade | None:
+        """The step that answers a request; None where it is answered with noise of its own."""
+
+    @abstractmethod
+    def alone(self, request: Asked, among: Sequence[Estimator] | None = None) -> Any:
+        """The answer to a request with noise of its own."""
+
+    def made(self, request: Asked, among: Sequence[Estimator] | None = None) -> Any:
         """The answer to a request: a step, or one with noise of its own.
+
+        Args:
+            request: Of some share.
+            among: What `auto` chooses among.
 
         Raises:
             BudgetExhausted, NotApplicable: there is none.
         """
+        return self.step(request, among) or self.alone(request, among)
 
     def told(self, request: Asked, times: float) -> float:
         """What the interval takes up of all that the number can be, see `says_nothing.Told`.
@@ -331,7 +343,8 @@ class AnySituation(ABC, Generic[Asked]):
             BudgetExhausted, NotApplicable: there is none.
         """
         now = self if request.compares else replace(self, pieces=(), before=None)
-        return now.among(request, self.cohorts if request.compares else ()).made(request)
+        made: AnyMade = now.among(request, self.cohorts if request.compares else ()).made(request)
+        return made
 
     def reaching(self, request: Asked) -> tuple[Self, Asked]:
         """The request with the share that its `until` takes, and what its answer is planned from.

@@ -1,21 +1,14 @@
-"""One estimator's plan as it is shown, and an answer as it is to be published; without the database."""
+"""What plans say of a question: what an answer would charge, and how accurate it would be."""
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 from app.core.errors import ServiceError
 from app.core.release import StoredRelease
 from app.core.study import Currency, StudyDefinition
-from app.estimators.expected import ExpectedValues
-from app.estimators.interface import Accuracy, Estimator, NotApplicable, Plan, Question
-from app.services.statistics import planning
-from app.services.statistics.asked_accuracy import Readable
-from app.services.statistics.crowds import Crowd
+from app.estimators.interface import Accuracy
 from app.services.statistics.levels import Level
-from app.services.statistics.questions import MEAN, SD, SUM, VARIANCE, Resolved
-from app.services.statistics.reading import Reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,84 +166,3 @@ def charges_of(planned: Sequence[Planned], study: StudyDefinition) -> tuple[list
         else:
             apart += amount
     return amounts, min(apart + sum(paid.values()), study.amount(study.epsilon_max))
-
-
-def price(
-    study: StudyDefinition,
-    resolved: Resolved,
-    people: Crowd,
-    question: Question,
-    estimator: Estimator,
-    reading: Reading,
-) -> PlannedEstimator | None:
-    """What this estimator would do; under `auto` with the parameters that `auto` would take."""
-    plain = replace(question, tilt=0.0)
-    try:
-        _, plan, question = planning.choose(study, people, resolved, question, among=[estimator])
-        untilted = plan
-        if resolved.tilt:
-            _, untilted, _ = planning.choose(study, people, resolved, plain, among=[estimator])
-    except NotApplicable:
-        return None
-    except ServiceError as refusal:
-        if refusal.code == "budget_exhausted":
-            return None
-        raise
-    costs = planning.charges(plan, people, study).column("epsilon")
-    most = planning.epsilon_max(study, estimator, question, costs)
-    reads = [Readable(study=study, plan=one, people=people.people) for one in (plan, untilted)]
-    return planned(reading, estimator, question, *reads, most=most, most_in_all=most)
-
-
-def planned(
-    reading: Reading,
-    estimator: Estimator,
-    question: Question,
-    read: Readable,
-    untilted: Readable,
-    *,
-    most: int,
-    most_in_all: int,
-) -> PlannedEstimator:
-    """How accurate an answer will be and what it charges at most, with those that it sharpens, as shown.
-
-    Args:
-        reading, estimator, question: What is read off the answer to which question.
-        read: What it is read off.
-        untilted: The same for a question without a tilt.
-        most, most_in_all: [the study's currency].
-    """
-    study, accuracy = read.study, read.accuracy(reading)
-    secret = study.hides_people
-    return PlannedEstimator.of(
-        study,
-        accuracy,
-        most=most,
-        most_in_all=most_in_all,
-        estimator=estimator.name,
-        summary=estimator.summary,
-        predicted_error_at_tilt_0=None if secret else untilted.accuracy(reading).error,
-        one_report_moves=read.one_report(reading),
-        statistics=statistics(study, read.plan, question),
-        expected_values=_expected_values(study, reading, question.expected),
-        of_mean=read.plan.predicted_error,
-    )
-
-
-def _expected_values(
-    study: StudyDefinition, reading: Reading, expected: ExpectedValues
-) -> Mapping[str, object] | None:
-    """What values a predicted error is about; of a mean only where people are secret and one is published."""
-    lower, width = float(study.grid.lower), float(study.grid.width)
-    mean = lower + width * expected.place
-    if reading.statistic in (VARIANCE, SD):
-        return {"mean": mean, "sd": width * math.sqrt(expected.spread), "guess": expected.variance is None}
-    if not study.hides_people or expected.mean is None:
-        return None
-    return {"mean": mean, "sd": None, "guess": False}
-
-
-def statistics(study: StudyDefinition, plan: Plan, answered: Question) -> tuple[str, ...]:
-    """What is read off the answer of a plan; a sum only where the number of people is public."""
-    sums = (SUM,) if not study.hides_people else ()
-    return MEAN, *sums, *((VARIANCE, SD) if planning.says_spread(study, plan, answered) else ())

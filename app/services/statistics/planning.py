@@ -92,9 +92,14 @@ def says_spread(study: StudyDefinition, plan: Plan, answered: Question) -> bool:
 
 def charges(plan: Plan, people: Crowd, study: StudyDefinition) -> Charges:
     """What a plan costs each cohort, priced from its queries and noise alone, in the order of ids."""
-    costs = group_costs(plan.queries, plan.noise, study.relation, people.groups, study.noise)
-    check_charges(costs, people.groups)
-    return people.charges(costs)
+    due = costs(plan, people, study)
+    check_charges(due, people.groups)
+    return people.charges(due)
+
+
+def costs(plan: Plan, people: Crowd, study: StudyDefinition) -> Sequence[int]:
+    """What a plan costs a person of each group [the study's currency]."""
+    return group_costs(plan.queries, plan.noise, study.relation, people.groups, study.noise)
 
 
 def epsilon_max(study: StudyDefinition, estimator: Estimator, question: Question, cost: Sequence[int]) -> int:

@@ -215,22 +215,22 @@ class MeanSituation(AnySituation[ReleaseRequest]):
         return self.people.people
 
     def step(self, request: ReleaseRequest, among: Sequence[Estimator] | None = None) -> MeanStep | None:
-        """The step that answers the request; None where it is answered with noise of its own."""
+        """See `AnySituation`."""
         if not request.by_steps:
             return None
         definition, resolved = request.study.definition, request.question
         plan = plan_by if resolved.by else plan_step
         return plan(definition, self.cohorts, resolved, self.question, self.pieces, self.before, among)
 
-    def made(self, request: ReleaseRequest) -> PlannedMean:
-        """The answer to a request: a step, or one with noise of its own."""
-        return self.step(request) or self.alone(request)
+    def alone(self, request: ReleaseRequest, among: Sequence[Estimator] | None = None) -> Alone:
+        """See `AnySituation`."""
+        return Alone.of(request.study.definition, self.people, request.question, self.question, among)
 
-    def alone(self, request: ReleaseRequest) -> Alone:
-        """The answer to a request with noise of its own."""
-        chosen = planning.choose(request.study.definition, self.people, request.question, self.question)
-        estimator, plan, question = chosen
-        return Alone(estimator=estimator, question=question, plan=plan, crowd=self.people)
+    def untilted(self, request: ReleaseRequest, among: Sequence[Estimator]) -> PlannedMean:
+        """The answer to the same question without a tilt."""
+        plain = replace(request, question=replace(request.question, tilt=0))
+        made: PlannedMean = replace(self, question=replace(self.question, tilt=0.0)).made(plain, among)
+        return made
 
     def among(self, request: ReleaseRequest, cohorts: Sequence[Cohort]) -> Self:
         """What an answer about other people is planned from."""

@@ -11,13 +11,14 @@ from fractions import Fraction
 from dither.device.numbers import SIGNIFICANT, significant
 
 from app.core.cohort import Cohort
+from app.core.errors import BudgetExhausted
 from app.core.grid import GRID_SIZE
 from app.core.study import StudyDefinition, Trust
 from app.estimators import registry
-from app.estimators.interface import Estimator
-from app.services.statistics import drafting
+from app.estimators.interface import Accuracy, Estimator, NotApplicable
+from app.services.statistics.alone import Alone
+from app.services.statistics.asked_accuracy import Readable
 from app.services.statistics.crowds import Crowd
-from app.services.statistics.drafting import PlannedEstimator
 from app.services.statistics.questions import MEAN, Ask, resolve
 from app.services.statistics.reading import Reading
 
@@ -33,6 +34,10 @@ _CANDIDATES: dict[str, tuple[int, Callable[[int], int]]] = {
     "share": (WHOLE, significant),
 }
 """What is tried: how many values, and each of them by its rank, in ascending order."""
+
+
+Predicted = tuple[Accuracy, int]
+"""How accurate an answer would be, and the most that it would charge a person [micro-epsilon]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,13 +141,13 @@ def _sized(sizing: Sizing, estimator: Estimator) -> Sized | None:
     else:
         most, value = _CANDIDATES[asked]
 
-        def at(rank: int) -> tuple[Sizing, PlannedEstimator | None]:
+        def at(rank: int) -> tuple[Sizing, Predicted | None]:
             tried = replace(sizing, **{asked: value(rank)})  # type: ignore[arg-type]  # a name of its own
             return tried, _plan(tried, estimator)
 
         def suffices(rank: int) -> bool:
             entry = at(rank)[1]
-            return entry is not None and sizing.error is not None and entry.predicted_error <= sizing.error
+            return entry is not None and sizing.error is not None and entry[0].error <= sizing.error
 
         low, high = 1, most
         enough = suffices(high)
@@ -152,21 +157,22 @@ def _sized(sizing: Sizing, estimator: Estimator) -> Sized | None:
         found, planned = at(high)
     if planned is None:
         return None
+    accuracy, epsilon_max = planned
     row = Sized(
         estimator=estimator.name,
         summary=estimator.summary,
         people=found.people,
         epsilon=found.epsilon,
         share=found.share,
-        predicted_error=planned.predicted_error,
-        population_predicted_error=planned.population_predicted_error,
-        epsilon_max=planned.epsilon_max,
+        predicted_error=accuracy.error,
+        population_predicted_error=accuracy.population_error,
+        epsilon_max=epsilon_max,
     )
     return row if enough else replace(row, **{asked: None})  # type: ignore[arg-type]  # a name of its own
 
 
-def _plan(sizing: Sizing, estimator: Estimator) -> PlannedEstimator | None:
-    """The estimator's plan for the people of a sizing in which nothing is missing but the error."""
+def _plan(sizing: Sizing, estimator: Estimator) -> Predicted | None:
+    """What the estimator plans for the people of a sizing in which nothing is missing but the error."""
     people, epsilon = sizing.people or 0, sizing.epsilon or 0
     study = replace(sizing.study, epsilon_min=epsilon, epsilon_max=epsilon)
     secret = study.hides_people
@@ -175,9 +181,12 @@ def _plan(sizing: Sizing, estimator: Estimator) -> PlannedEstimator | None:
     question = resolved.question(
         study, people=None if secret else people, expected_size=float(people) if secret else None
     )
-    return drafting.price(
-        study, resolved, crowd, question, estimator, Reading(ask=sizing.ask, statistic=MEAN)
-    )
+    try:
+        made = Alone.of(study, crowd, resolved, question, [estimator])
+    except (BudgetExhausted, NotApplicable):
+        return None
+    read = Readable(study=study, plan=made.plan, people=crowd.people)
+    return read.accuracy(Reading(ask=sizing.ask, statistic=MEAN)), study.epsilon(made.most)
 
 
 def _cohorts(sizing: Sizing, people: int, offer: int) -> list[Cohort]:
