@@ -58,7 +58,7 @@ def clusters_cost(noise: ClusterNoise, relation: Relation, *, clusters: int, dim
         presences.append(rates.loss([[(start, GRID_SIZE), *((number, GRID_SIZE // 2) for number in sums)]]))
         within.append(rates.loss([[(number, GRID_SIZE) for number in sums]]))
     second, first = sorted(presences)[-2:]
-    return rates.cost(first if relation is Relation.ADD_REMOVE_ONE else max(first + second, *within))
+    return rates.cost(first if relation.hides_people else max(first + second, *within))
 
 
 def clusters_noise(cost: int, l1_sensitivity: Fraction, *, clusters: int, dimension: int) -> DiscreteLaplace:

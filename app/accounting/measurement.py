@@ -145,11 +145,11 @@ class Measurement:
             if self.workload is Workload.RANKS:
                 return cache(lambda weight: ranks_cost(weight, noise, relation, currency))
         elif isinstance(noise, DiscreteLaplace | DiscreteGaussian):
-            if isinstance(noise, DiscreteGaussian) is not (currency is Currency.GAUSSIAN):
+            if isinstance(noise, DiscreteGaussian) is not currency.is_gaussian:
                 raise InternalFault("A measurement has no price in the currency of its study.")
             sizes = noise.sigmas if isinstance(noise, DiscreteGaussian) else noise.scales
             pair, moments = pair_cost, moments_cost
-            if relation is Relation.ADD_REMOVE_ONE:
+            if relation.hides_people:
                 pair, moments = parts_cost, bernstein_cost
             match self.workload:
                 case Workload.BINS:

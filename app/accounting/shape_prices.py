@@ -71,9 +71,7 @@ def bins_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian, relation: 
     if len(sizes) < 2:
         raise InternalFault("The noise does not fit the bins.")
     # The bins with the least noise are the dearest ones.
-    dearest = sorted(range(len(sizes)), key=sizes.__getitem__)[
-        : 1 if relation is Relation.ADD_REMOVE_ONE else 2
-    ]
+    dearest = sorted(range(len(sizes)), key=sizes.__getitem__)[: relation.moved]
     return sums_cost(weight, [[(number, 1) for number in dearest]], noise, len(sizes))
 
 
@@ -94,12 +92,11 @@ def tree_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian, relation: 
 
     Privacy: this is the price; exact, never too low, looks at no data.
     """
-    moved = 1 if relation is Relation.ADD_REMOVE_ONE else 2
     if isinstance(noise, DiscreteGaussian):
-        noise = DiscreteGaussian(sigmas=noise.sigmas * moved)
+        noise = DiscreteGaussian(sigmas=noise.sigmas * relation.moved)
         sums = len(noise.sigmas)
     else:
-        noise = DiscreteLaplace(scales=noise.scales * moved)
+        noise = DiscreteLaplace(scales=noise.scales * relation.moved)
         sums = len(noise.scales)
     return sums_cost(weight, [[(number, 1) for number in range(sums)]], noise, sums)
 
@@ -114,7 +111,7 @@ def rank_range(rank: Fraction, relation: Relation) -> int:
     part, whole = rank.as_integer_ratio()
     if not 0 < part < whole:
         raise InternalFault("A rank must lie between 0 and 1.")
-    return 2 * (whole if relation is Relation.REPLACE_ONE else max(part, whole - part))
+    return 2 * (max(part, whole - part) if relation.hides_people else whole)
 
 
 def ranks_cost(

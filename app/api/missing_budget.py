@@ -3,7 +3,7 @@
 from app.core.contribution import Offer
 from app.core.epsilon import epsilon_to_json
 from app.core.errors import BudgetExhausted, FieldError
-from app.core.study import Currency, Study
+from app.core.study import Study
 from app.web.request import ApiRequest
 
 NOT_GRANTED = "there is no lifetime budget for Gaussian noise; the operator may grant one"
@@ -17,7 +17,7 @@ async def explained(
     account = statement.account
     held = next((line for line in statement.studies if line.study == study.definition.slug), None)
     lacking = offer.epsilon - (held.amount if held else 0)
-    if offer.currency is Currency.GAUSSIAN:
+    if offer.currency.is_gaussian:
         if account.gaussian is None:
             return BudgetExhausted(refusal.detail, fields=[FieldError("epsilon", NOT_GRANTED)])
         return _lacking(refusal, lacking, account.gaussian.mu2.remaining, "mu^2: ")

@@ -47,7 +47,7 @@ class Offer:
     @property
     def mu2(self) -> int | None:
         """What it reserves in mu^2 [1e-6]; None in a study with Laplace noise."""
-        return self.epsilon if self.currency is Currency.GAUSSIAN else None
+        return self.currency.mu2(self.epsilon)
 
 
 class Outcome(StrEnum):

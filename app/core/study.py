@@ -5,6 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
+from typing import TypeVar
 
 from dither.device.choices import choice_points
 from dither.device.gaussian import pure_epsilon
@@ -17,6 +18,8 @@ from app.core.measures import NO_MEASURES, VALUE, Measure, Measures
 from app.core.reporting_range import ReportingRange
 from app.core.texts import NO_TEXTS, StudyText, Texts
 
+T = TypeVar("T")
+
 
 class Relation(StrEnum):
     """What two neighboring datasets differ in."""
@@ -26,6 +29,16 @@ class Relation(StrEnum):
 
     ADD_REMOVE_ONE = "add_remove_one"
     """One person's presence; the number of people is secret."""
+
+    @property
+    def hides_people(self) -> bool:
+        """Whether the number of people is secret."""
+        return self is Relation.ADD_REMOVE_ONE
+
+    @property
+    def moved(self) -> int:
+        """How many records change: the cells that move where each record is in one."""
+        return 1 if self.hides_people else 2
 
 
 class Trust(StrEnum):
@@ -44,6 +57,29 @@ class Currency(StrEnum):
 
     GAUSSIAN = "gaussian"
     """mu^2, read as an epsilon at the study's delta."""
+
+    @classmethod
+    def at(cls, delta: int) -> "Currency":
+        """What is counted where epsilons are read at a delta, 0 for none [1e-12]."""
+        return cls.GAUSSIAN if delta else cls.LAPLACE
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether noise is Gaussian, and privacy counted in mu^2."""
+        return self is Currency.GAUSSIAN
+
+    @property
+    def variance(self) -> int:
+        """Of noise of scale, or of standard deviation, 1."""
+        return 1 if self.is_gaussian else 2
+
+    def mu2(self, amount: int) -> int | None:
+        """An amount, where it counts mu^2; else None."""
+        return amount if self.is_gaussian else None
+
+    def of(self, *, laplace: T, gaussian: T) -> T:
+        """Which of both it has."""
+        return gaussian if self.is_gaussian else laplace
 
 
 class StudyState(StrEnum):
@@ -135,12 +171,12 @@ class StudyDefinition:
     @property
     def hides_people(self) -> bool:
         """Whether it is secret who takes part, and with that how many people there are: add_remove_one."""
-        return self.relation is Relation.ADD_REMOVE_ONE
+        return self.relation.hides_people
 
     @property
     def noise(self) -> Currency:
         """The noise of its answers, and so the currency that people offer and pay in."""
-        return Currency.GAUSSIAN if self.delta else Currency.LAPLACE
+        return Currency.at(self.delta)
 
     def amount(self, epsilon: int) -> int:
         """What an offer [micro-epsilon] is in its currency, rounded down."""
@@ -153,7 +189,7 @@ class StudyDefinition:
         An add_remove_one study whose tilt is 0 has none: its answers assume nothing, as if it were 1. Unequal
         weights are a choice there, not a need.
         """
-        return self.tilt or (MICRO if self.relation is Relation.ADD_REMOVE_ONE else 0)
+        return self.tilt or (MICRO if self.hides_people else 0)
 
     @property
     def least(self) -> int:

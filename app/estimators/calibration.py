@@ -8,7 +8,6 @@ from app.accounting.gaussian import effective_variance
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoNoise
-from app.core.study import Currency
 from app.estimators.interface import UNIT_SCALE, Question
 from app.estimators.noises import FINE, FINE_SCALE, PricedNoise
 
@@ -60,7 +59,7 @@ def purse(offers: Sequence[int], question: Question, *, fine: bool = True) -> Pu
     """
     if not offers:
         return Purse(noise=NoNoise(), unit=1, limits=())
-    if question.currency is Currency.GAUSSIAN:
+    if question.currency.is_gaussian:
         noise = DiscreteGaussian(sigmas=(GAUSSIAN_SIGMA,))
         unit = GAUSSIAN_UNIT * question.louder
         return Purse(noise=noise, unit=unit, limits=tuple(map(gaussian_weight, offers)))

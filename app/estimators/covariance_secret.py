@@ -39,7 +39,6 @@ from app.accounting.pair_prices import PARTS, parts_cost
 from app.accounting.price import Cost
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
-from app.core.study import Currency
 from app.estimators import confidence
 from app.estimators.covariance import LARGEST, MIDDLE, PairReader, shown_interval
 from app.estimators.interface import Coverage
@@ -90,7 +89,7 @@ class SecretCovarianceReader(PairReader):
 
         Of whole weights its standard deviation would exceed what is drawn (`app.mechanisms.gaussian`).
         """
-        if weighing.currency is Currency.LAPLACE:
+        if not weighing.is_gaussian:
             return weighing
         return replace(
             weighing,

@@ -118,7 +118,7 @@ class Question:
     @property
     def currency(self) -> Currency:
         """What people offer and pay in."""
-        return Currency.GAUSSIAN if self.delta else Currency.LAPLACE
+        return Currency.at(self.delta)
 
     @property
     def louder(self) -> float:

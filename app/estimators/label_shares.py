@@ -11,7 +11,6 @@ noise is the sum of the labels' noises times these parts; what people weigh is i
 from collections.abc import Sequence
 from dataclasses import replace
 
-from app.core.study import Relation
 from app.estimators.shares import SharesPlan
 from app.estimators.weighing import weigh_labels
 
@@ -27,7 +26,7 @@ def whole_of(labels: Sequence[tuple[int, SharesPlan]], people: int, tilt: float)
     Privacy: post-processing of the noisy counts.
     """
     first = labels[0][1]
-    if first.weighing.relation is Relation.ADD_REMOVE_ONE:
+    if not first.weighing.is_public:
         every = tuple((1.0, plan) for _, plan in labels)
         return replace(first, weighing=replace(first.weighing, weights=()), parts=every)
     answered = sum(count for count, _ in labels)

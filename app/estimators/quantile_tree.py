@@ -269,12 +269,7 @@ class TreePlan:
             return 1.0
         cells = tree_levels.cells_of(LEVELS - 1, len(self.quantiles), self.aim)
         # Where the total is secret, at q = 1/2.
-        noise = (
-            (1 if self.weighing.is_gaussian else 2)
-            * self.sums(cells)
-            / 4
-            * (self._size(LEVELS - 1) / mass) ** 2
-        )
+        noise = self.weighing.currency.variance * self.sums(cells) / 4 * (self._size(LEVELS - 1) / mass) ** 2
         if self.beside is not None:
             noise += self.searched_weight**2 * self.beside.noise
         spread = max(float(q * (1 - q)) for q in self.quantiles)
@@ -372,7 +367,7 @@ class TreePlan:
 
     def _variance(self, level: int) -> float:
         """Of the noise of each sum of a level [units of the weights, squared]."""
-        return (1 if self.weighing.is_gaussian else 2) * self._size(level) ** 2
+        return self.weighing.currency.variance * self._size(level) ** 2
 
     def _off(self, q: float, counts: CellCounts, places: Floats) -> tuple[Floats, Floats]:
         """How far the rank of places is expected to be above q, and the variance of that [any unit]."""
@@ -535,7 +530,7 @@ class TreePlan:
             variance, beyond = aim * (1 - aim) * inequality, offs - step
             parts = self._parts(place, cells, np.arange(1, cells), aim)
             noise = sum(scale**2 * times for scale, times in parts)
-            deviations = np.sqrt(variance + (1 if self.weighing.is_gaussian else 2) * noise)
+            deviations = np.sqrt(variance + self.weighing.currency.variance * noise)
             near = np.flatnonzero(beyond <= _FAR * deviations).tolist()
             for cell in reversed(near) if backwards else near:
                 off = float(beyond[cell])

@@ -81,7 +81,7 @@ _LOWS, _HIGHS = _ENDS[:-1], _ENDS[1:]
 
 def target_of(bins: int, tilt: float, currency: Currency = Currency.LAPLACE) -> Target:
     """What weights make small; see the module's docstring."""
-    times = 2 if currency is Currency.GAUSSIAN else 1
+    times = 2 // currency.variance
     return Target(variance=times / (4 * bins), tilt=tilt * math.sqrt(times / (2 * (bins - 1))))
 
 
@@ -239,7 +239,7 @@ class SharesPlan:
     @property
     def _of_bin(self) -> float:
         """The variance of a bin's noise [units of the weights, squared]."""
-        return (1 if self.weighing.is_gaussian else 2) * self.scale**2
+        return self.weighing.currency.variance * self.scale**2
 
     @cached_property
     def scales(self) -> tuple[float, ...]:
@@ -251,7 +251,7 @@ class SharesPlan:
     @property
     def _variance(self) -> float:
         """Of all of them [1]."""
-        return (1 if self.weighing.is_gaussian else 2) * math.fsum(scale * scale for scale in self.scales)
+        return self.weighing.currency.variance * math.fsum(scale * scale for scale in self.scales)
 
     @property
     def _step(self) -> float:

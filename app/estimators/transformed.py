@@ -112,7 +112,7 @@ class Transformed:
             the midpoint (the printed ratio turns s1 = 1, s2 = -3 into the wrong end).
         """
         weights = tuple(offered_weight(group, question.cap) for group in groups)
-        if question.currency is Currency.GAUSSIAN:
+        if question.currency.is_gaussian:
             weights = tuple(map(gaussian_weight, weights))
             most, least = gaussian_ends(question)
             # Quarters of weights under noise of one sum are whole ones under four times the noise.
@@ -170,7 +170,7 @@ def joint_reader(question: Question, labels: int) -> Callable[[Sequence[int]], t
 def _reader(question: Question, sums: int, labels: int = 1) -> MomentReader | PivotReader:
     grid, cap = question.grid, max(question.cap, 1) / MICRO
     three, floor = question.parameters.get(MOMENTS.name) == 2, floor_of(question)
-    normal = question.currency is Currency.GAUSSIAN
+    normal = question.currency.is_gaussian
     if normal:
         cap, floor = gaussian_ends(question)
     pivot = (three_sums_pivot if three else two_sums_pivot)(sums, normal=normal)

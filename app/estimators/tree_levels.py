@@ -96,4 +96,4 @@ def target_of(
 def rank_scale(currency: Currency, quantiles: int, aim: Aim = Aim.INTERVAL) -> float:
     """The scale of Laplace noise like that of a rank, the weights of an offer of 1 being 1."""
     cells, part = cells_of(LEVELS - 1, quantiles, aim), float(PARTS[aim][-1])
-    return math.sqrt(cells / part / 2) if currency is Currency.GAUSSIAN else math.sqrt(cells - 1) / part
+    return math.sqrt(cells / part / 2) if currency.is_gaussian else math.sqrt(cells - 1) / part

@@ -95,12 +95,12 @@ class Weighing:
     @property
     def is_public(self) -> bool:
         """Whether the number of people is public: in replace_one studies."""
-        return self.relation is Relation.REPLACE_ONE
+        return not self.relation.hides_people
 
     @property
     def is_gaussian(self) -> bool:
         """Whether noise is Gaussian."""
-        return self.currency is Currency.GAUSSIAN
+        return self.currency.is_gaussian
 
     @property
     def is_equal(self) -> bool:
@@ -115,12 +115,12 @@ class Weighing:
 
 def unit_of(currency: Currency) -> int:
     """See `Weighing.unit`."""
-    return GAUSSIAN_UNIT if currency is Currency.GAUSSIAN else MICRO
+    return currency.of(laplace=MICRO, gaussian=GAUSSIAN_UNIT)
 
 
-def _weight(offer: int, currency: Currency) -> int:
+def weight_of(offer: int, currency: Currency) -> int:
     """What an offer buys: itself, or what mu^2 buys, see `app.estimators.calibration.purse`."""
-    return gaussian_weight(offer) if currency is Currency.GAUSSIAN else offer
+    return gaussian_weight(offer) if currency.is_gaussian else offer
 
 
 def weigh_public(
@@ -155,7 +155,7 @@ def weigh_public(
     if not central and not public and not noises:
         raise NotApplicable("No person central or public can take part.")
     unit = unit_of(currency)
-    limits = {index: _weight(groups[index].epsilon, currency) for index in central}
+    limits = {index: weight_of(groups[index].epsilon, currency) for index in central}
     largest = max(limits.values(), default=MAX_EPSILON * unit // MICRO)
     saturated, reports = largest, np.zeros(len(groups))
     if central or noises:
@@ -243,10 +243,10 @@ def weigh_secret(
         currency: What groups offer.
         tilt: The question's, in [0, 1].
     """
-    most, least = max(_weight(cap, currency), 1), max(_weight(min(floor, cap), currency), 0)
+    most, least = max(weight_of(cap, currency), 1), max(weight_of(min(floor, cap), currency), 0)
     return Weighing(
         relation=Relation.ADD_REMOVE_ONE,
-        weights=tuple(_weight(offered_weight(group, cap), currency) for group in groups),
+        weights=tuple(weight_of(offered_weight(group, cap), currency) for group in groups),
         bias=tilt * uneven_at_most(most, least),
         cap=most,
         floor=least,

@@ -85,11 +85,9 @@ class ClusterRules:
         """What one central person moves all counts and sums by, as `app.accounting.clusters` takes it."""
         if self.delta:
             moved = 1 + Fraction(self.dimension, 4)
-            return (
-                max(2 * moved, Fraction(self.dimension)) if self.relation is Relation.REPLACE_ONE else moved
-            )
+            return moved if self.relation.hides_people else max(2 * moved, Fraction(self.dimension))
         moved = Fraction(self.dimension + 2)
-        return moved if self.relation is Relation.REPLACE_ONE else moved / 2
+        return moved * self.relation.moved / 2
 
     @property
     def central_variance(self) -> float:

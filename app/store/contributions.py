@@ -127,7 +127,7 @@ class _Person:
     holding: Holding | None
 
     def room_in(self, currency: Currency) -> int:
-        return self.gaussian_room if currency is Currency.GAUSSIAN else self.room
+        return currency.of(laplace=self.room, gaussian=self.gaussian_room)
 
 
 READ_PEOPLE = Sql.of(_Person)("""
@@ -212,7 +212,7 @@ class Allowance:
 
     def room(self, currency: Currency) -> int:
         """What there is in a currency."""
-        return self.mu2 if currency is Currency.GAUSSIAN else self.epsilon
+        return currency.of(laplace=self.epsilon, gaussian=self.mu2)
 
 
 READ_RAISED = Sql("SELECT coalesce(max(raised), 0), coalesce(max(gaussian_raised), 0) FROM allowance")

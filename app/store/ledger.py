@@ -400,7 +400,7 @@ async def links(connection: Connection) -> AsyncIterator[Link]:
                 hash=row["hash"],
                 recomputed=_hash_of(row, charges),
                 relation=Relation(row["relation"]),
-                currency=Currency.GAUSSIAN if row["delta"] else Currency.LAPLACE,
+                currency=Currency.at(row["delta"]),
                 measured=row["noise"].get(MEASURED, []),
                 charged={charge.cohort_id: charge.epsilon for charge in charges},
             )

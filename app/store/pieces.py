@@ -180,7 +180,7 @@ async def sealed(connection: Connection) -> AsyncIterator[Sealed]:
                 piece=piece,
                 estimator=row.estimator,
                 apart=row.apart,
-                currency=Currency.GAUSSIAN if row.delta else Currency.LAPLACE,
+                currency=Currency.at(row.delta),
             )
 
 

@@ -150,7 +150,7 @@ class Budgets:
             InvalidRequest: the epsilon is nothing in mu^2.
             IdempotencyKeyReused: the key belongs to another request.
         """
-        currency = Currency.GAUSSIAN if delta else Currency.LAPLACE
+        currency = Currency.at(delta)
         amount = amount_of(epsilon, delta)
         if not amount:
             raise InvalidRequest.field("epsilon", "is less than a millionth of mu^2 at this delta")

@@ -21,7 +21,7 @@ from app.core.grid import GRID_SIZE
 from app.core.noise import as_document
 from app.core.release import Charge, Draft, Facts, Used
 from app.core.session import SessionDefinition
-from app.core.study import Relation, Study, Trust
+from app.core.study import Study, Trust
 from app.mechanisms.draw import draw
 from app.services.observer import Observer
 from app.services.statistics.drafts import in_units
@@ -172,7 +172,7 @@ async def _participants(
     connection: Connection, study: Study, running: RunningKMeans, cost: int
 ) -> Participants | None:
     """All people who take part; None where no person does and that is no secret."""
-    secret = running.rules.relation is Relation.ADD_REMOVE_ONE
+    secret = running.rules.relation.hides_people
     rows: Sequence[Cohort] = ()
     epoch, rounds = 0, 1
     if running.round == 1:

@@ -43,7 +43,7 @@ from app.core.grid import GRID_SIZE
 from app.core.noise import Noise, as_document, repeated
 from app.core.piece import Piece
 from app.core.plain import plain
-from app.core.study import Relation, StudyDefinition, Trust, assumption
+from app.core.study import StudyDefinition, Trust, assumption
 from app.estimators import confidence, labels_public, labels_secret
 from app.estimators.combination import Sums, combination_plan
 from app.estimators.interface import Conclusion, Interval, Linear, Plan, Query, SparseQuery
@@ -107,7 +107,7 @@ class CoordinatesPlan(PiecesPlan):
         ]
         crowd = replace(crowd, groups=Groups.of(able))
         refuse_without_people(study, crowd)
-        secret = relation is Relation.ADD_REMOVE_ONE
+        secret = relation.hides_people
         asked = mean_question(study, question, crowd, of_each, _parameters(study, question))
         plan = estimator.plan(groups, asked)
 

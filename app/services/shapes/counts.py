@@ -164,6 +164,6 @@ def _query(weights: Sequence[int]) -> Query:
 
 def _noise(weighing: Weighing, currency: Currency) -> DiscreteLaplace | DiscreteGaussian:
     """Noise under which a person pays what they weigh."""
-    if currency is Currency.GAUSSIAN:
+    if currency.is_gaussian:
         return DiscreteGaussian(sigmas=((math.sqrt(2) * weighing.unit + 1) * GRID_SIZE,))
     return DiscreteLaplace(scales=(float(weighing.unit * GRID_SIZE),))

@@ -23,7 +23,7 @@ from app.accounting.costs import group_costs
 from app.accounting.measurement import Measurement
 from app.core.noise import as_document
 from app.core.plain import plain
-from app.core.study import Relation, StudyDefinition, assumption
+from app.core.study import StudyDefinition, assumption
 from app.estimators.interface import Plan
 from app.estimators.moments import with_second_moment
 from app.estimators.quantile_tree import TreePlan
@@ -98,7 +98,7 @@ class Description(OneShape[Drawn]):
     ) -> "Description":
         """See `ShapeEstimator`."""
         relation = study.relation
-        secret = relation is Relation.ADD_REMOVE_ONE
+        secret = relation.hides_people
 
         def counted(offer: int) -> int:
             return of_count(part(offer))

@@ -18,7 +18,7 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import as_document
 from app.core.plain import plain
-from app.core.study import Relation, StudyDefinition, assumption
+from app.core.study import StudyDefinition, assumption
 from app.estimators import registry
 from app.estimators.every_level import at_every_level
 from app.estimators.found_range import FoundRange, find, ladder, narrowed
@@ -131,7 +131,7 @@ class FoundPlan(PricedPlan):
         # 3. What it may cost, and what it gains.
         declared, most = replace(asked, part=int), max(costs, default=0)
         width = planning.interval_width(study, asked.over(WHOLE, means.sums).plan)
-        if relation is Relation.ADD_REMOVE_ONE:
+        if relation.hides_people:
             most = most_of_bins + planning.epsilon_max(study, mean_estimator(study), asked.asked, of_mean)
             ratio = asked.asked.cap / max(declared.asked.cap, 1)
         else:

@@ -81,7 +81,7 @@ class Label:
             relation: Of the study.
         """
         shown: dict[str, object] = {"where": dict(self.where)}
-        if relation is Relation.REPLACE_ONE:
+        if not relation.hides_people:
             shown |= {"people": self.crowd.people, "people_left_out": self.crowd.left_out}
         return {**shown, **(dict.fromkeys(like.parts_of_document) if answer is None else answer)}
 

@@ -12,7 +12,7 @@ from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted, InternalFault
 from app.core.noise import as_document
 from app.core.piece import Piece
-from app.core.study import Relation, StudyDefinition, Trust
+from app.core.study import StudyDefinition, Trust
 from app.estimators import shares, tree_levels
 from app.estimators.anytime import Steps
 from app.estimators.bin_shares import BinShares, Share
@@ -251,8 +251,7 @@ def priced(crowd: Crowd, weighing: Weighing, price: Callable[[int], int]) -> tup
         InternalFault: a charge exceeds an offer.
     """
     costs = added_up(crowd, central_costs(crowd, weighing.weights, price))
-    public = weighing.relation is Relation.REPLACE_ONE
-    return costs, max(costs, default=0) if public else price(weighing.cap)
+    return costs, max(costs, default=0) if weighing.is_public else price(weighing.cap)
 
 
 def refuse_without_people(study: StudyDefinition, crowd: Crowd) -> None:

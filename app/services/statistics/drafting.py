@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from app.core.errors import ServiceError
 from app.core.release import StoredRelease
-from app.core.study import Currency, StudyDefinition
+from app.core.study import StudyDefinition
 from app.estimators.interface import Accuracy
 from app.services.statistics.levels import Level
 
@@ -58,7 +58,7 @@ class PlannedAnswer:
             anytime_half_width=accuracy.anytime_half_width,
             epsilon_max=study.epsilon(most),
             epsilon_max_total=study.epsilon(most_in_all),
-            mu2_max=most if study.noise is Currency.GAUSSIAN else None,
+            mu2_max=study.noise.mu2(most),
             **more,
         )
 
@@ -159,7 +159,7 @@ def charges_of(planned: Sequence[Planned], study: StudyDefinition) -> tuple[list
     for one in planned:
         chosen, amount = one.chosen, 0
         if chosen is not None:
-            amount = chosen.epsilon_max if study.noise is Currency.LAPLACE else chosen.mu2_max or 0
+            amount = study.noise.of(laplace=chosen.epsilon_max, gaussian=chosen.mu2_max or 0)
         amounts.append(amount)
         if one.paid_as:
             paid[one.paid_as] = max(paid.get(one.paid_as, 0), amount)

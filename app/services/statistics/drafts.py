@@ -10,7 +10,7 @@ from app.core.epsilon import MICRO, delta_to_json, epsilon_to_json
 from app.core.errors import InternalFault
 from app.core.piece import Piece, Taken
 from app.core.release import Charge, Draft, Facts, Used
-from app.core.study import Currency, Study, StudyDefinition
+from app.core.study import Study, StudyDefinition
 from app.services.statistics.any_question import AnyQuestion
 from app.services.statistics.kept_ends import written
 
@@ -140,7 +140,7 @@ def _number(value: object) -> float | None:
 def in_units(study: StudyDefinition, name: str, amount: int) -> dict[str, object]:
     """An amount of the study's currency in a document: as an epsilon, and in mu^2 where it is one."""
     shown: dict[str, object] = {name: epsilon_to_json(study.epsilon(amount))}
-    if study.noise is Currency.GAUSSIAN:
+    if study.noise.is_gaussian:
         shown[name.replace("epsilon", "mu2")] = epsilon_to_json(amount)
         shown["delta"] = delta_to_json(study.delta)
     return shown

@@ -33,10 +33,10 @@ from app.core.attributes import label_of
 from app.core.epsilon import MICRO, epsilon_to_json, round_down_to_significant, share_of
 from app.core.errors import InvalidRequest
 from app.core.release import NoisyLabels
-from app.core.study import NO_LEAST, Currency, StudyDefinition
+from app.core.study import NO_LEAST, StudyDefinition
 from app.estimators.accuracy import WORST_VARIANCE
-from app.estimators.calibration import GAUSSIAN_UNIT, gaussian_weight
 from app.estimators.deviations import uneven_at_most
+from app.estimators.weighing import unit_of, weight_of
 
 USELESS = 0.3
 """Where the best predicted error is more than this part of the range, all people are asked: what is known of
@@ -318,11 +318,7 @@ class _Crowd:
         def weight(offer: int) -> float:
             charged = level.offer(offer, asked.share)
             charged = charged if asked.cap is None else min(charged, asked.cap)
-            return (
-                gaussian_weight(charged) / GAUSSIAN_UNIT
-                if study.noise is Currency.GAUSSIAN
-                else charged / MICRO
-            )
+            return weight_of(charged, study.noise) / unit_of(study.noise)
 
         floor, top = weight(level.floor), weight(level.top)
         exact = self.exact.get((level.least, level.most))

@@ -272,4 +272,4 @@ BIN_NOISES: Mapping[Currency, PieceNoise] = {
 
 def of_coordinates(currency: Currency, dimension: int) -> PieceNoise:
     """Of sums of values of several coordinates, and of their squares."""
-    return LaplaceNoise(dimension) if currency is Currency.LAPLACE else GaussianNoise(dimension)
+    return GaussianNoise(dimension) if currency.is_gaussian else LaplaceNoise(dimension)

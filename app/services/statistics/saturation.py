@@ -19,7 +19,7 @@ from app.core.contribution import Offer
 from app.core.epsilon import MICRO
 from app.core.release import StoredRelease
 from app.core.reporting_range import INSIDE, ReportingRange
-from app.core.study import Relation, Study, StudyDefinition, Trust
+from app.core.study import Study, StudyDefinition, Trust
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.affine import AffineProblem
 from app.estimators.interface import Question
@@ -104,7 +104,7 @@ class Saturation:
         None too in add_remove_one studies and in those of vectors or choices: all that is offered is used.
         """
         of = study.definition
-        if of.relation is Relation.ADD_REMOVE_ONE or of.dimension > 1 or of.choices:
+        if of.hides_people or of.dimension > 1 or of.choices:
             return None
         profile = await self._profile(study)
         settled = profile.computed_at >= 0 and (

@@ -5,7 +5,7 @@ from typing import Self
 
 from pydantic import Field
 
-from app.core.study import Currency, Study
+from app.core.study import Study
 from app.services.statistics.drafting import Planned, charges_of
 from app.web.documents.plan import PlanOut
 from app.web.documents.types import EpsilonOut, Mu2Out, WireOut
@@ -43,5 +43,5 @@ class PlansOut(WireOut):
 
 
 def _price(study: Study, amount: int) -> dict[str, object]:
-    gaussian = study.definition.noise is Currency.GAUSSIAN
-    return {"epsilon_max": study.definition.epsilon(amount), "mu2_max": amount if gaussian else None}
+    definition = study.definition
+    return {"epsilon_max": definition.epsilon(amount), "mu2_max": definition.noise.mu2(amount)}

@@ -100,7 +100,7 @@ class SizingIn(WireIn):
         Raises:
             InvalidRequest: not exactly one quantity is left out, or the delta does not fit the noise.
         """
-        if (self.noise is Currency.GAUSSIAN) is not (self.delta > 0):
+        if self.noise.is_gaussian is not (self.delta > 0):
             reason = "must be above 0 with gaussian noise, and 0 with laplace noise"
             raise InvalidRequest.field("delta", reason)
         given = {name: getattr(self, name) for name in ("error", "people", "epsilon", "share")}
@@ -122,10 +122,8 @@ class SizingIn(WireIn):
                 epsilon_max=1,
                 default_share=DEFAULT_SHARE,
                 delta=self.delta,
-                local_mechanism=(
-                    LocalMechanism.GAUSSIAN if self.noise is Currency.GAUSSIAN else self.local_mechanism
-                ),
-                tilt=DEFAULT_TILT if self.relation is Relation.REPLACE_ONE else 0,
+                local_mechanism=(LocalMechanism.GAUSSIAN if self.noise.is_gaussian else self.local_mechanism),
+                tilt=0 if self.relation.hides_people else DEFAULT_TILT,
             ),
             local=Fraction(self.local),
             public=Fraction(self.public),

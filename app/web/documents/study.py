@@ -365,7 +365,7 @@ class StudyIn(WireIn):
             epsilon_max=self.epsilons[-1] if self.epsilons else self.epsilon.max,
             epsilons=tuple(self.epsilons),
             default_share=self.default_share,
-            tilt=self.tilt if self.relation is Relation.REPLACE_ONE or "tilt" in self.model_fields_set else 0,
+            tilt=0 if self.relation.hides_people and "tilt" not in self.model_fields_set else self.tilt,
             delta=self.delta,
             dimension=dimension,
             local_mechanism=self._reports(one.dimension, choices=bool(one.choices), several=several),
@@ -378,7 +378,7 @@ class StudyIn(WireIn):
         if self.epsilons:
             return self.epsilons[0]
         least = self.epsilon.least(self.noise)
-        secret = self.relation is Relation.ADD_REMOVE_ONE and "min" not in self.epsilon.model_fields_set
+        secret = self.relation.hides_people and "min" not in self.epsilon.model_fields_set
         return min(max(least, LEAST_SECRET_MIN), self.epsilon.max) if secret else least
 
     def _reports(self, dimension: int, *, choices: bool, several: bool) -> LocalMechanism:
@@ -386,7 +386,7 @@ class StudyIn(WireIn):
             return LocalMechanism.LAPLACE
         return (
             LocalMechanism.GAUSSIAN
-            if self.noise is Currency.GAUSSIAN and not (several or choices)
+            if self.noise.is_gaussian and not (several or choices)
             else self.local_mechanism
         )
 
