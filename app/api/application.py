@@ -42,8 +42,8 @@ PREFLIGHT_SECONDS = 600
 class Application(FastAPI):
     """FastAPI behind the layers of this service alone.
 
-    FastAPI's own count bodies, answer what LimitsMiddleware answers, tell of spans, and keep a stack of what is to be
-    closed, around every request: here only the routes that need that stack have it (`app.api.routing`).
+    FastAPI's own count bodies, answer what LimitsMiddleware answers, tell of spans, and keep a stack of what
+    is to be closed, around every request: here only the routes that need that stack have it.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -137,7 +137,7 @@ EXAMPLES: Mapping[str, Any] = {
 
 
 _text = json.encoder.encode_basestring_ascii
-"""A text in JSON. The one document of the busiest route is written by hand, in a third of an encoder's time."""
+"""A text in JSON. The document of the busiest route is written by hand, in a third of an encoder's time."""
 
 
 class ContributionOut(WireOut):
