@@ -24,7 +24,7 @@ fourth moments of their noise bounds no interval, and Duchi's carry none. Its po
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
 from operator import mul
@@ -51,7 +51,7 @@ from app.estimators.interface import (
     Statistic,
 )
 from app.estimators.linear import sizes_of
-from app.estimators.quantiles import error_law, laplace_variance
+from app.estimators.quantiles import ErrorLaw, error_law, laplace_variance
 
 MEAN_RISK = 0.2
 """Part of an interval's risk for the error of the mean in it; the rest is for the mean square."""
@@ -235,12 +235,17 @@ class _About:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Moments:
-    """Noise of the two moments, and their weights about the dataset and the population [range widths]."""
+    """Noise of the two moments, and their weights about the dataset and the population [range widths].
+
+    Bounds at all levels begin with the same laws, and go on with the same where noise hides all else: these
+    are made once.
+    """
 
     laplaces: tuple[tuple[float, int], ...]
     normals: tuple[float, float]
     dataset: _About
     population: _About
+    laws: dict[tuple[float, float], ErrorLaw] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -345,18 +350,25 @@ class _Moments:
         self, mean: float, variance: float, about: _About, risk: float, mean_risk: float
     ) -> tuple[float, float]:
         """Bounds on A and on e, for a variance of at most this."""
-        law = error_law(normal_variance=variance * about.squares + self.normals[0], laplaces=self.laplaces)
+        law = self._law(variance * about.squares + self.normals[0])
         of_mean = law.quantile(1 - mean_risk) + about.step + about.bias
         distance = min(abs(mean) + of_mean, 0.5)
         reach = (0.5 + distance) ** 2
         spread = min(variance, reach / 2)
-        law = error_law(
-            normal_variance=spread * (reach - spread) * about.squares
+        law = self._law(
+            spread * (reach - spread) * about.squares
             + self.normals[1]
             + (2 * distance) ** 2 * self.normals[0],
-            laplaces=(
-                *self.laplaces,
-                *((2 * distance * scale, count) for scale, count in self.laplaces),
-            ),
+            2 * distance,
         )
         return law.quantile(1 - risk) + reach * (about.step + about.bias), of_mean
+
+    def _law(self, normal: float, beside: float = 0.0) -> ErrorLaw:
+        """Of a Normal part, of the noise of a moment, and of this many times that of another one."""
+        asked = normal, beside
+        found = self.laws.get(asked)
+        if found is None:
+            again = ((beside * scale, count) for scale, count in self.laplaces) if beside else ()
+            found = error_law(normal_variance=normal, laplaces=(*self.laplaces, *again))
+            self.laws[asked] = found
+        return found

@@ -93,17 +93,31 @@ MEMBERS = """piece CROSS JOIN unnest(cohorts, weights, counts, charged)
 COLUMNS = """piece.unit, piece.share AS now, piece.base, piece.scale, piece.sums, piece.refinable,
            piece.cohorts, piece.weights, piece.counts, piece.charged"""
 
-# One statement, so that pieces are those of the step that is read with them.
+# One statement, so that pieces are those of the step that is read with them. New pieces get the next numbers:
+# steps are looked at from the first one on, until all pieces have been drawn.
 READ_KEPT = Sql.of(_KeptRow)(f"""
+    WITH RECURSIVE looked AS (
+        SELECT CAST(0 AS bigint) AS step, 0 AS drawn
+        UNION ALL
+        SELECT next.step, greatest(looked.drawn, next.drawn)
+        FROM looked CROSS JOIN LATERAL (
+            SELECT number AS step,
+                   (SELECT max(said.number) FROM jsonb_to_recordset(noise->'pieces') AS said (number int))
+                       AS drawn
+            FROM release WHERE study_id = :study_id AND family = :family AND share_before IS NOT NULL
+              AND release.number > looked.step
+            ORDER BY release.number LIMIT 1
+        ) AS next
+        WHERE looked.drawn < (SELECT max(number) FROM piece WHERE study_id = :study_id AND family = :family)
+    )
     SELECT last.release, last.share, last.epoch, last.steps, piece.number, drawn.start, {COLUMNS}
     FROM (SELECT id AS release, share, epoch, count(*) OVER () AS steps FROM release
           WHERE study_id = :study_id AND family = :family AND share_before IS NOT NULL
           ORDER BY number DESC LIMIT 1) AS last
     LEFT JOIN piece ON piece.study_id = :study_id AND piece.family = :family
     LEFT JOIN (SELECT said.number, min(said.share) AS start
-               FROM release
+               FROM looked JOIN release ON release.number = looked.step
                CROSS JOIN jsonb_to_recordset(release.noise->'pieces') AS said (number int, share int)
-               WHERE study_id = :study_id AND family = :family AND share_before IS NOT NULL
                GROUP BY said.number) AS drawn ON drawn.number = piece.number
     ORDER BY piece.number
 """)

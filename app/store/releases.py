@@ -108,24 +108,29 @@ READ_KEPT_ENDS = Sql.of(bytes)("SELECT kept_ends FROM release WHERE id = :id")
 
 READ_RELEASE = Sql.of(StoredRelease)(f"{STORED} WHERE release.id = :id")
 
-WHOLE_MEAN = """release.standard_error IS NOT NULL AND release.estimator <> 'found_range'
-      AND CAST(convert_from(release.body, 'UTF8') AS jsonb)->'where' IS NULL"""
+OVER_RANGE = "release.standard_error IS NOT NULL AND release.estimator <> 'found_range'"
+
+WHOLE_MEAN = f"{OVER_RANGE} AND CAST(convert_from(release.body, 'UTF8') AS jsonb)->'where' IS NULL"
+
+_OF_ALL = f"{OVER_RANGE} AND said->'where' IS NULL"
 
 
 def _last(which: str) -> Sql[StoredRelease]:
     """Reads the newest release of a study, and of one measure, for which a condition holds."""
+    # Without the offset a document is read once for each part of the condition.
     return Sql.of(StoredRelease)(f"""
-        {STORED} WHERE release.study_id = :study_id AND {which}
-          AND coalesce(CAST(convert_from(release.body, 'UTF8') AS jsonb)->>'measure', '')
-              = CAST(:measure AS text)
+        {STORED} CROSS JOIN LATERAL (
+            SELECT CAST(convert_from(release.body, 'UTF8') AS jsonb) AS said OFFSET 0
+        ) AS document WHERE release.study_id = :study_id AND {which}
+          AND coalesce(said->>'measure', '') = CAST(:measure AS text)
         ORDER BY release.number DESC LIMIT 1
     """)
 
 
-READ_LAST_MEAN = _last(WHOLE_MEAN)
+READ_LAST_MEAN = _last(_OF_ALL)
 
 # No answer has a variance without that of a population.
-READ_LAST_SPREAD = _last(f"release.variance IS NOT NULL AND {WHOLE_MEAN}")
+READ_LAST_SPREAD = _last(f"release.variance IS NOT NULL AND {_OF_ALL}")
 
 READ_LAST_RANGE = _last("release.estimator = 'found_range'")
 

@@ -245,8 +245,9 @@ def _expected(
     study: StudyDefinition, last: StoredRelease | None, spread: StoredRelease | None
 ) -> ExpectedValues:
     """What the last answers say that values are like: of a mean, and of a variance."""
-    said = [{} if one is None else json.loads(one.body) for one in (last, spread)]
-    mean, variance = said[0].get("estimate"), (said[1].get("variance") or {}).get("estimate")
+    said = {} if last is None else json.loads(last.body)
+    of_spread = said if spread is last else {} if spread is None else json.loads(spread.body)
+    mean, variance = said.get("estimate"), (of_spread.get("variance") or {}).get("estimate")
     width = float(study.grid.width)
     return ExpectedValues(
         mean=None if mean is None else min(max((mean - float(study.grid.lower)) / width, 0.0), 1.0),
