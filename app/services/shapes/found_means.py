@@ -26,7 +26,7 @@ from app.mechanisms.draw import draw
 from app.services.shapes.parts import Part, mean_estimator, mean_question, part_of
 from app.services.shapes.questions import ShapeQuestion
 from app.services.statistics.crowds import Crowd
-from app.services.statistics.label_groups import labels_shown
+from app.services.statistics.mean_drafts import labels_shown
 from app.services.work import checkpoint
 
 

@@ -14,7 +14,8 @@ from uuid import UUID
 
 from app.core.clock import Clock
 from app.core.cohort import Cohort
-from app.core.errors import InternalFault, PrivacyRefusal, ServiceError, Unavailable
+from app.core.epsilon import MICRO
+from app.core.errors import InternalFault, OutOfReach, PrivacyRefusal, ServiceError, Unavailable
 from app.core.quota import QuotaExhausted
 from app.core.release import Draft, StoredRelease
 from app.core.study import Study
@@ -23,9 +24,8 @@ from app.estimators.interface import NotApplicable
 from app.services import work
 from app.services.observer import Observer
 from app.services.replies import Idempotency, Replies
-from app.services.statistics import any_plan
 from app.services.statistics.any_request import AnyRequest, AnySituation, Asked
-from app.services.statistics.drafting import Planned, PlannedEstimator
+from app.services.statistics.drafting import Newcomers, Planned, PlannedEstimator
 from app.services.statistics.drafts import Said, drafted
 from app.services.statistics.kept_ends import read_at
 from app.services.statistics.publishing import persist, published, replayed, standing
@@ -52,10 +52,12 @@ class Answering(ABC, Generic[Asked, Now]):
     Attributes:
         request_of: Checks a question against its study.
         situation: What answers are planned from.
+        priced: What estimators would charge and miss by, the best one first; and why there is no answer.
     """
 
     request_of: ClassVar[Callable[..., Any]]
     situation: ClassVar[type[Any]]
+    priced: ClassVar[Callable[..., tuple[Sequence[PlannedEstimator], ServiceError | None]]]
 
     def __init__(self, database: Database, clock: Clock, observer: Observer, replies: Replies) -> None:
         self._database = database
@@ -90,18 +92,22 @@ class Answering(ABC, Generic[Asked, Now]):
 
         with self._observer.step("plan"):
             request, now, stands, free = await self._database.run_tx("plan.profile", body)
-            now, request, unreached = await work.run(any_plan.reached, request, now)
-            estimators, refusal = await work.run(self._priced, request, now, reading)
-            newcomers = await work.run(any_plan.newcomers_of, request, now, reading)
-        return any_plan.planned(
-            request,
-            now,
+            now, request, unreached = await work.run(_reached, request, now)
+            estimators, refusal = await work.run(self.priced, request, now, reading)
+            newcomers = await work.run(_newcomers_of, request, now, reading)
+        question, definition = request.question, request.study.definition
+        return Planned(
+            share=question.share,
+            share_before=now.share_before,
+            tilt=None if question.weighs_alike else round(question.assumed_tilt(definition) * MICRO),
+            assumption=question.assumption(definition),
+            level=question.level,
             stands=stands,
             free=free,
             newcomers=newcomers,
             estimators=estimators,
             refusal=unreached or refusal,
-            fresh=fresh,
+            paid_as=b"" if fresh else question.by_parts.family if request.by_steps else question.digest,
         )
 
     async def current(self, study: Study, ask: Ask, *, asker: UUID | None = None) -> Answer:
@@ -290,12 +296,6 @@ class Answering(ABC, Generic[Asked, Now]):
         return await self._database.run_tx("release.level", lambda c: _read_at(c, release, level))
 
     @abstractmethod
-    def _priced(
-        self, request: Asked, now: Now, reading: Reading
-    ) -> tuple[Sequence[PlannedEstimator], ServiceError | None]:
-        """What estimators would charge and miss by, the best one first; and why there is no answer."""
-
-    @abstractmethod
     async def _said(self, run: Run, request: Asked, now: Now, made: Any) -> Said:
         """The answer that was planned, with its noise. Draws entropy; nothing of it is published yet."""
 
@@ -342,6 +342,42 @@ class Answering(ABC, Generic[Asked, Now]):
             return await request.answered(connection, any_share=any_share)
         reply = await self._replies.read(connection, request.idempotency)
         return None if reply is None else await replayed(connection, reply)
+
+
+def _reached(request: Asked, now: Now) -> tuple[Now, Asked, OutOfReach | None]:
+    """As `AnySituation.reaching`; where no share is enough, at the whole one, with the refusal."""
+    try:
+        return *now.reaching(request), None
+    except OutOfReach as refusal:
+        whole = request.at(MICRO)
+        return now.among(whole, now.cohorts), whole, refusal
+    except (PrivacyRefusal, NotApplicable):
+        return now, request, None  # The plan finds out the same.
+
+
+def _newcomers_of(request: AnyRequest, now: AnySituation[Any], reading: Reading) -> Newcomers | None:
+    """What renews the answer at the share that it has; None where that charges no one or is no gain."""
+    if now.before is None:
+        return None
+    try:
+        step: Any = now.made(request.at(now.before.share))
+    except (NotApplicable, PrivacyRefusal):
+        return None
+    if not step.by_steps or not step.charges or not request.is_gain(step, now.best):
+        return None
+    accuracy = request.accuracy(step, reading)
+    if accuracy.half_width is None:
+        with confidence.at(reading.level):
+            *_, width = request.compared(step)
+        accuracy = replace(accuracy, half_width=width / 2)
+    charged = set(step.charges.column("cohort_id"))
+    return Newcomers.of(
+        request.study.definition,
+        accuracy,
+        most=step.most,
+        most_in_all=step.most_in_all,
+        people=sum(cohort.count for cohort in now.cohorts if cohort.id in charged),
+    )
 
 
 def _with_ids(rows: Sequence[Cohort]) -> list[Cohort]:

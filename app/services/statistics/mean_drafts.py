@@ -1,6 +1,6 @@
-"""What an answer for a mean says of itself, whatever it was drawn or read from; without the database."""
+"""What an answer for a mean says of itself and of labels, whatever it was drawn or read from; no database."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from app.core.errors import BudgetExhausted
@@ -8,6 +8,7 @@ from app.core.plain import plain
 from app.core.reporting_range import FIELD
 from app.core.study import StudyDefinition
 from app.estimators.interface import Conclusion, Estimator, Plan, Question
+from app.estimators.together import drawn_to_whole
 from app.services.statistics import planned_errors, planning
 from app.services.statistics.drafts import NOT_REPORTED, Said
 from app.services.statistics.questions import Resolved
@@ -92,4 +93,57 @@ def _moved(document: Mapping[str, Any], outside: int) -> dict[str, Any]:
             {**one, "outside_at_most": None if one["estimate"] is None else min(1.0, outside / one["people"])}
             for one in document["groups"]
         ]
+    return shown
+
+
+NUMBERS = ("estimate", "standard_error", "interval", "population_interval", "error")
+"""What the answer for a label says; its error is what intervals of several labels together are made of."""
+
+
+def labels_shown(
+    labels: Sequence[tuple[Mapping[str, str], int, int, Conclusion | None]], whole: Conclusion
+) -> list[dict[str, object]]:
+    """The answers for all labels, beside each the one that is drawn to the whole.
+
+    The one that is drawn starts where the noise left it, and the estimate has been drawn to the middle of the
+    range already: it stays between the estimate and the whole.
+
+    Args:
+        labels: For each its condition, its people, those of them who are left out, and its answer; None
+            where there is none.
+        whole: The answer for all people.
+
+    Privacy: post-processing.
+    """
+    shown = [_shown(*label) for label in labels]
+    answers = [
+        (place, found.estimate, found.error)
+        for place, (*_, found) in enumerate(labels)
+        if found is not None and found.error is not None
+    ]
+    drawn = drawn_to_whole(
+        [(error.center, error.dataset.law.variance) for *_, error in answers], whole.estimate
+    )
+    for (place, estimate, _), answer in zip(answers, drawn or (), strict=drawn is not None):
+        lower, upper = sorted((estimate, whole.estimate))
+        shown[place]["drawn_to_whole"] = min(max(answer, lower), upper)
+    return shown
+
+
+def _shown(
+    where: Mapping[str, str], people: int, left_out: int, found: Conclusion | None
+) -> dict[str, object]:
+    """The answer for one label; without a number where there is none."""
+    numbers = {name: None if found is None else plain(getattr(found, name)) for name in NUMBERS}
+    shown: dict[str, object] = {
+        "where": dict(where),
+        "people": people,
+        "people_left_out": left_out,
+        **numbers,
+        "drawn_to_whole": None,
+    }
+    if found is not None and found.anytime is not None:
+        shown["anytime"] = plain(found.anytime)
+    if found is not None and found.variance is not None:
+        shown |= {"variance": plain(found.variance), "sd": plain(found.variance.root)}
     return shown

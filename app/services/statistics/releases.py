@@ -7,7 +7,7 @@ from itertools import accumulate
 from uuid import UUID
 
 from app.core.clock import Clock
-from app.core.errors import NotFound, ServiceError
+from app.core.errors import NotFound
 from app.core.records import CohortCharge
 from app.core.release import Draft, StoredRelease
 from app.core.study import Study
@@ -18,10 +18,8 @@ from app.services.paging import Page, decode_cursor, page_of
 from app.services.replies import Replies
 from app.services.statistics import combining, combining_secret
 from app.services.statistics.answering import Answering
-from app.services.statistics.drafting import PlannedEstimator
 from app.services.statistics.drafts import Said, drafted
 from app.services.statistics.questions import Resolved
-from app.services.statistics.reading import Reading
 from app.services.statistics.release_plans import priced
 from app.services.statistics.release_request import MeanSituation, PlannedMean, ReleaseRequest
 from app.services.statistics.saturation import Saturation
@@ -53,6 +51,7 @@ class Releases(Answering[ReleaseRequest, MeanSituation]):
 
     request_of = ReleaseRequest.of
     situation = MeanSituation
+    priced = staticmethod(priced)
 
     def __init__(
         self,
@@ -214,11 +213,6 @@ class Releases(Answering[ReleaseRequest, MeanSituation]):
         best = await run("release.known", lambda c: self._known(c, request, any_share=True))
         # Whichever is best: this request made the combination, or it did not.
         return release if best is None else replace(best, replayed=release.replayed)
-
-    def _priced(
-        self, request: ReleaseRequest, now: MeanSituation, reading: Reading
-    ) -> tuple[Sequence[PlannedEstimator], ServiceError | None]:
-        return priced(request, now, reading)
 
     async def _said(self, run: Run, request: ReleaseRequest, now: MeanSituation, made: PlannedMean) -> Said:
         with self._observer.step("draw"):

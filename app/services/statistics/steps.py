@@ -67,8 +67,7 @@ from app.estimators.every_level import at_every_level
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.drafts import Said
-from app.services.statistics.label_groups import labels_shown
-from app.services.statistics.mean_drafts import said_of
+from app.services.statistics.mean_drafts import labels_shown, said_of
 from app.services.statistics.piece_ledger import PieceLedger, PieceStep, check_gain, next_number
 from app.services.statistics.piece_noise import NOISES, PieceNoise
 from app.services.statistics.piece_sums import sums_of
