@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import cache
+from math import gcd
 from typing import Any, Self
 
 from app.accounting.costs import Weights, price_of, rows_of
@@ -106,7 +107,14 @@ class Measurement:
             noise: object = [[str(rank), scale] for rank, scale in self.noise]
         else:
             noise = as_document(self.noise)
-        return {"workload": self.workload.value, "noise": noise, "of": self.places}
+        said = {"workload": self.workload.value, "noise": noise}
+        parted = [_parted(weight) for weight, _ in self.places]
+        units = {unit for _, unit in parted}
+        if len(units) > 1 or units <= {1}:
+            return {**said, "of": self.places}
+        # All count in the same queries alike: the column that theirs are multiples of is written once.
+        of = [(times, ids) for (times, _), (_, ids) in zip(parted, self.places, strict=True)]
+        return {**said, "each": units.pop(), "of": of}
 
     @classmethod
     def of_document(cls, document: Mapping[str, Any]) -> Self:
@@ -122,7 +130,10 @@ class Measurement:
                 if workload is Workload.RANKS
                 else from_document(kept)
             )
-            places = tuple((_weight(weight), tuple(map(int, ids))) for weight, ids in document["of"])
+            each = _weight(document.get("each", 1))
+            places = tuple(
+                (_multiple(_weight(weight), each), tuple(map(int, ids))) for weight, ids in document["of"]
+            )
         except (KeyError, TypeError, ValueError) as error:
             raise InternalFault("A measurement cannot be read.") from error
         return cls(workload=workload, noise=noise, places=places)
@@ -179,3 +190,20 @@ def _weight(kept: object) -> int | Column:
     if not isinstance(kept, int | float):
         raise TypeError("a weight is a number, or a column of them")
     return int(kept)
+
+
+def _parted(weight: int | Column) -> tuple[int, int | Column]:
+    """A weight as a multiple of 1, or a column of weights as one of the least column that it is one of."""
+    if isinstance(weight, int):
+        return weight, 1
+    times = gcd(*(part for term in weight for part in term[1:]))
+    return times, tuple((number, a // times, b // times, c // times) for number, a, b, c in weight)
+
+
+def _multiple(times: int | Column, each: int | Column) -> int | Column:
+    """A weight that was written as a multiple, or by itself."""
+    if each == 1:
+        return times
+    if not isinstance(each, tuple) or not isinstance(times, int):
+        raise TypeError("a multiple is one of a column")
+    return tuple((number, times * a, times * b, times * c) for number, a, b, c in each)
