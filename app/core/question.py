@@ -298,7 +298,7 @@ _READ_OFF = (
     "public."
 )
 _PART = "part of all people"
-_OF_SPREAD = "of the correlation of numbers that are spread evenly"
+_OF_SPREAD = "of the correlation of independent numbers, spread as answers told or over half of their ranges"
 
 STATISTICS: Mapping[str, Statistic] = {
     "mean": Statistic(

@@ -33,7 +33,8 @@ from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.estimators import confidence
 from app.estimators.covariance import MIDDLE, PairReader, PublicPair, shown_interval
-from app.estimators.lines import OF_MEAN, OF_RATIO, STEEPEST, Band, Ends, Seen, around
+from app.estimators.expected import GUESS
+from app.estimators.lines import OF_MEAN, STEEPEST, Band, Ends, Seen, around
 from app.estimators.moments_secret import three_sums_pivot
 from app.estimators.pivot import PivotReader, mass_risk, most_spread, noise_law, ratio
 from app.estimators.weighing import Weighing
@@ -47,18 +48,25 @@ AT_MEAN = (-1 / 40, -1 / 160, 0.0, 1 / 160, 1 / 40)
 NUMBERS = 2 * (POINTS + len(AT_MEAN)) + 6
 """About how many numbers an answer has."""
 
-_EVEN = 1 / 12
-"""The variance of numbers that are spread evenly over their range, for which predictions are."""
-
 OfMean = Callable[[float, float, float, float], Ends]
 
 
 @dataclass(frozen=True, kw_only=True)
 class MomentsReader(PairReader):
-    """Reads the correlation and both lines off noisy sums of second moments."""
+    """Reads the correlation and both lines off noisy sums of second moments.
+
+    Attributes:
+        expected: The variances of both numbers that predictions are for; no answer depends on them.
+    """
 
     workload: ClassVar[Workload] = Workload.MOMENTS
     largest: ClassVar[float] = 1.0
+    expected: Ends = (GUESS.spread, GUESS.spread)
+
+    @property
+    def deviations(self) -> float:
+        """The product of both expected standard deviations, by which a covariance is divided."""
+        return max(math.sqrt(math.prod(self.expected)), 1 / GRID_SIZE**2)
 
     @property
     def unit(self) -> float:
@@ -168,16 +176,18 @@ class PublicMomentsReader(MomentsReader, PublicPair):
 
     @property
     def predicted_error(self) -> float:
-        """Root mean square error of a correlation of 0, where both numbers are spread evenly."""
+        """Root mean square error of a correlation of 0, where variances are as expected."""
         bias = 2 * self.weighing.bias / 4
-        law = self.law([self._of_products], self.weighing.uneven * _EVEN**2)
-        return min(1.0, math.sqrt(law.variance + bias**2) / _EVEN)
+        law = self.law([self._of_products], self.weighing.uneven * self.deviations**2)
+        return min(1.0, math.sqrt(law.variance + bias**2) / self.deviations)
 
     @property
     def interval_width(self) -> float:
-        """Of its interval for the dataset, where both numbers are spread evenly."""
-        seen = self._seen((0.0, 0.0), (0.0, _EVEN, _EVEN), self.weighing.uneven, self.step)
-        return 2 * min(1.0, seen.margin(1.0, 0.0, 0.0, 1 - 2 * OF_MEAN - OF_RATIO) / _EVEN)
+        """Of its interval for the dataset, where that is so and all sums have no error."""
+        low, high = self._seen(
+            (0.0, 0.0), (0.0, *self.expected), self.weighing.uneven, self.step
+        ).correlation()
+        return high - low
 
     @staticmethod
     def parts(people: int, *summed: int) -> tuple[int, ...]:
@@ -267,7 +277,7 @@ class SecretMomentsReader(MomentsReader):
         if not self.people or self.people <= 0:
             return 1.0
         noise = math.sqrt(self.labels / 2) / (self._mean.cap * self.people)
-        return min(1.0, math.hypot(noise, self._mean.bias / 2) / _EVEN)
+        return min(1.0, math.hypot(noise, self._mean.bias / 2) / self.deviations)
 
     @property
     def interval_width(self) -> float:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.api.service import Service, assert_problem
 from tests.api.test_covariance import ONE, regions
-from tests.api.test_measures import household, move_in
+from tests.api.test_measures import MEASURES, household, move_in
 from tests.api.test_shapes import get, spent
 
 GAUSSIAN = {"noise": "gaussian", "delta": 1e-6}
@@ -127,6 +127,49 @@ async def test_where_a_line_is_at_a_number_is_free_and_no_part_of_the_question(
         headers={"Accept": "text/csv"},
     )
     assert [row.split(",")[2] for row in response.text.splitlines()].count("prediction; at 40.0") == 1
+
+
+async def test_spreads_that_answers_told_decide_what_is_predicted(service: Service):
+    study = await household(service)
+    await move_in(service, study)
+    asked = {"statistic": "correlation", "share": 0.5, **PAIR}
+
+    async def predicted() -> float:
+        (plan,) = (await get(service, study, "plan", **asked))["estimators"]
+        return float(plan["predicted_error"])
+
+    guessed, told = await predicted(), []
+    for measure, width in (("income", 9000), ("age", 80)):
+        found = await get(service, study, "statistics/sd", measure=measure, share=0.2)
+        told.append(found["estimate"] / width)
+    # Even numbers over half of a range have a standard deviation of a range width over the root of 48.
+    known = guessed / 48 / (told[0] * told[1])
+    assert known > 1.2 * guessed, "incomes fill a third of their range"
+    assert await predicted() == pytest.approx(known, rel=0.01)
+    planned = await predicted()
+    found = await get(service, study, "statistics/correlation", share=0.5, **PAIR)
+    assert found["predicted_error"] == planned
+
+
+@pytest.mark.refuses
+async def test_a_correlation_of_values_in_a_corner_of_the_range_is_refused_before_it_is_paid(
+    service: Service,
+):
+    study = await household(
+        service, measures={"income": {"lower": 0, "upper": 12_000}, "age": MEASURES["age"]}
+    )
+    await move_in(service, study)
+    asked = {"share": 0.5, **PAIR}
+    assert (await get(service, study, "plan", statistic="correlation", **asked))["refusal"] is None
+    for measure in ("income", "age"):
+        await get(service, study, "statistics/sd", measure=measure, share=0.2)
+    paid = await spent(service, study, "p7")
+    response = await service.call(
+        "GET", f"/v1/studies/{study}/statistics/correlation", "analyse", params=asked
+    )
+    problem = assert_problem(response, "says_nothing", 409)
+    assert problem["people"] > 300
+    assert await spent(service, study, "p7") == paid
 
 
 async def test_what_has_no_line_is_refused_by_field(service: Service):

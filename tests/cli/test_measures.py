@@ -96,14 +96,18 @@ def test_a_study_of_measures_is_made_loaded_and_asked(ask: Asker, tmp_path):
     shown = ask("analyse", *together).output
     assert both["id"] in shown
     assert "predicted error, in the product of both units" in shown
-    of_town = ("household", "income", "age", "--share", "0.12", "--by", "town")
-    line = ask("analyse", "regression", *of_town, "--at", "40").output
+    of_town = ("household", "--share", "0.12", "--by", "town")
+    line_of = ("analyse", "regression", *of_town, "--of", "income", "--on", "age")
+    assert "the answer would say nothing" in ask(*line_of).errors
+    asked = ("--statistic", "correlation", "--measures", "income,age", "--allow-worse")
+    assert ask("analyse", "release", *of_town, *asked).status == 0
+    line = ask(*line_of, "--at", "40").output
     assert [row.split("\t")[:2] for row in line.splitlines()[1:13]] == [
         [label, name]
         for label in ("all", "here", "there")
         for name in ("slope", "intercept", "R squared", "income at age 40")
     ]
-    closely = ask("analyse", "correlation", *of_town, "--json").output
+    closely = ask("analyse", "correlation", *of_town, "--measures", "income,age", "--json").output
     assert json.loads(closely)["id"] in line
     by_town = ask("analyse", *together, "--by", "town").output
     assert [line.split("\t")[:2] for line in by_town.splitlines()[1:3]] == [["here", "200"], ["there", "200"]]

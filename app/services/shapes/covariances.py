@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from app.accounting.measurement import Measurement
 from app.core.epsilon import MICRO
@@ -12,7 +12,7 @@ from app.core.study import StudyDefinition
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.covariance import CovarianceReader, PairReader, PublicPair
 from app.estimators.covariance_secret import SecretCovarianceReader
-from app.estimators.second_moments import NUMBERS, PublicMomentsReader, SecretMomentsReader
+from app.estimators.second_moments import NUMBERS, MomentsReader, PublicMomentsReader, SecretMomentsReader
 from app.estimators.shares import Noisy
 from app.estimators.weighing import Target, weigh_public
 from app.mechanisms.draw import draw
@@ -174,3 +174,8 @@ class CorrelationPlan(PairPlan):
     many_numbers = True
     numbers = NUMBERS
     public, secret = (PublicMomentsReader, bins.moments), (SecretMomentsReader, bins.bernstein)
+
+    @classmethod
+    def _reader(cls, study: StudyDefinition, question: ShapeQuestion, crowd: Crowd) -> PairReader:
+        reader = cast(MomentsReader, super(CorrelationPlan, cls)._reader(study, question, crowd))
+        return replace(reader, expected=question.spreads)

@@ -11,6 +11,7 @@ from app.core.errors import InternalFault, InvalidRequest
 from app.core.question import STATISTICS as ASKABLE
 from app.core.release import Asked
 from app.core.study import StudyDefinition
+from app.estimators.expected import GUESS
 from app.estimators.found_range import FoundRange
 from app.estimators.tree_levels import Aim
 from app.services.shapes.parameters import AIM, PART
@@ -182,6 +183,8 @@ class ShapeQuestion(AnyQuestion):
         special: What releases say of what is special to it, as JSON.
         spread: Whether the answer must have a variance; asked for where it takes sums of its own.
         expected: Of a found range the one that was found last, or None. No part of the question.
+        spreads: The variances of a pair that a correlation is planned for [range width squared]. No part of
+            the question.
     """
 
     shape: type[ShapeEstimator]
@@ -198,6 +201,7 @@ class ShapeQuestion(AnyQuestion):
     special: Mapping[str, object] = field(default_factory=dict)
     spread: bool = False
     expected: ExpectedRange | None = None
+    spreads: tuple[float, float] = (GUESS.spread, GUESS.spread)
 
     @property
     def size(self) -> float | None:

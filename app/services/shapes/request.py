@@ -15,13 +15,14 @@ from app.estimators.interface import Accuracy, Estimator, NotApplicable
 from app.services.shapes import kinds
 from app.services.shapes.kinds import AnyPlan
 from app.services.shapes.questions import (
+    CORRELATION,
     DESCRIBE,
     FOUND_RANGE,
     ExpectedRange,
     ShapeQuestion,
 )
 from app.services.shapes.steps import ShapeStep, plan_step
-from app.services.statistics import measured
+from app.services.statistics import measured, planning
 from app.services.statistics.any_request import AnyRequest, AnySituation
 from app.services.statistics.asked_accuracy import Readable
 from app.services.statistics.questions import Ask
@@ -54,7 +55,7 @@ class ShapeRequest(AnyRequest):
         return self.compares and self.question.shape.keeps
 
     async def towards(self, connection: Connection) -> Self:
-        """As of every request; of a mean over a found range with the one that was found last, too.
+        """As of every request; with what answers told that it is planned for: a range, or spreads of a pair.
 
         Raises:
             InvalidRequest: a new answer would have too many numbers.
@@ -65,7 +66,20 @@ class ShapeRequest(AnyRequest):
             found = await store.read_last_range(connection, self.study.id, question.measure)
             expected = None if found is None else _expected(self.study.definition, found)
             question = replace(question, expected=expected)
+        if question.estimator == CORRELATION:
+            question = replace(question, spreads=await self._spreads(connection))
         return await super(ShapeRequest, replace(self, question=question)).towards(connection)
+
+    async def _spreads(self, connection: Connection) -> tuple[float, float]:
+        """Of both numbers the variance that the last answer says, or a guess [range width squared]."""
+        study = self.study.definition
+        first, second = [
+            planning.expected_values(
+                study.of_measure(name), None, await store.read_last_spread(connection, self.study.id, name)
+            ).spread
+            for name in self.question.pair
+        ]
+        return first, second
 
     @property
     def widest(self) -> float:

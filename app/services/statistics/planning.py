@@ -10,9 +10,10 @@ from app.core.errors import BudgetExhausted
 from app.core.grid import GRID_SIZE
 from app.core.noise import as_document
 from app.core.piece import Piece
-from app.core.release import Charges
+from app.core.release import Charges, StoredRelease
 from app.core.study import StudyDefinition, Trust
 from app.estimators import registry
+from app.estimators.expected import ExpectedValues
 from app.estimators.interface import Conclusion, Estimator, NoContributions, NotApplicable, Plan, Question
 from app.estimators.labels_secret import labels_plan
 from app.estimators.moments import with_second_moment
@@ -149,3 +150,17 @@ def noise_json(plan: Plan, apart: Sequence[Piece] = ()) -> str:
 def measured(plan: Plan, people: Crowd) -> Measurement:
     """What a plan measures, and whom."""
     return Measurement.of_queries(plan.queries, plan.noise, people.groups, people.ids)
+
+
+def expected_values(
+    study: StudyDefinition, last: StoredRelease | None, spread: StoredRelease | None
+) -> ExpectedValues:
+    """What the last answers say that values are like: one of a mean, and one of a variance."""
+    said = {} if last is None else json.loads(last.body)
+    of_spread = said if spread is last else {} if spread is None else json.loads(spread.body)
+    mean, variance = said.get("estimate"), (of_spread.get("variance") or {}).get("estimate")
+    width = float(study.grid.width)
+    return ExpectedValues(
+        mean=None if mean is None else min(max((mean - float(study.grid.lower)) / width, 0.0), 1.0),
+        variance=None if variance is None else max(variance, 0.0) / width**2,
+    )

@@ -1,6 +1,5 @@
 """A request for a mean, or what is read off one: what stands for it, and what it is planned from."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
@@ -12,7 +11,6 @@ from app.core.release import Facts, StoredRelease
 from app.core.study import StudyDefinition
 from app.estimators import registry
 from app.estimators.accuracy import WORST_VARIANCE
-from app.estimators.expected import ExpectedValues
 from app.estimators.interface import Accuracy, Estimator, NotApplicable, Question
 from app.services.statistics import measured, planning, says_nothing
 from app.services.statistics.alone import Alone
@@ -202,7 +200,7 @@ class MeanSituation(AnySituation[ReleaseRequest]):
             people=people,
             question=replace(
                 resolved.question(definition, people=number, variance=variance),
-                expected=_expected(definition, last, spread),
+                expected=planning.expected_values(definition, last, spread),
             ),
             best=best,
             pieces=kept,
@@ -239,17 +237,3 @@ class MeanSituation(AnySituation[ReleaseRequest]):
         asked = resolved.question(definition, people=people.people if request.compares else None)
         question = replace(asked, variance=self.question.variance, expected=self.question.expected)
         return replace(self, cohorts=cohorts, people=people, question=question)
-
-
-def _expected(
-    study: StudyDefinition, last: StoredRelease | None, spread: StoredRelease | None
-) -> ExpectedValues:
-    """What the last answers say that values are like: of a mean, and of a variance."""
-    said = {} if last is None else json.loads(last.body)
-    of_spread = said if spread is last else {} if spread is None else json.loads(spread.body)
-    mean, variance = said.get("estimate"), (of_spread.get("variance") or {}).get("estimate")
-    width = float(study.grid.width)
-    return ExpectedValues(
-        mean=None if mean is None else min(max((mean - float(study.grid.lower)) / width, 0.0), 1.0),
-        variance=None if variance is None else max(variance, 0.0) / width**2,
-    )

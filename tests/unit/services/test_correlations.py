@@ -14,6 +14,7 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import Currency, Relation, StudyDefinition
 from app.estimators import second_moments
+from app.estimators.expected import GUESS
 from app.services.shapes import covariances
 from app.services.shapes import kinds as shape_kinds
 from app.services.shapes.covariances import PairPlan
@@ -46,11 +47,18 @@ def plan_of(
     return found
 
 
-def made(study: StudyDefinition, people: list[Cohort], statistic: str = CORRELATION, **asked: Any) -> Any:
+def made(
+    study: StudyDefinition,
+    people: list[Cohort],
+    statistic: str = CORRELATION,
+    *,
+    spreads: tuple[float, float] = (GUESS.spread, GUESS.spread),
+    **asked: Any,
+) -> Any:
     tilt = None if study.relation is Relation.ADD_REMOVE_ONE else 0
     given: dict[str, Any] = {"share": MICRO, "tilt": tilt, "parameters": {PAIR: "income,age"}} | asked
     ask = Ask(statistic=statistic, **given)
-    return shape_kinds.make(study, resolve(study, ask), people)
+    return shape_kinds.make(study, replace(resolve(study, ask), spreads=spreads), people)
 
 
 def sums_of(points: np.ndarray, study: StudyDefinition) -> tuple[int, ...]:
@@ -310,12 +318,14 @@ def test_no_coefficient_of_public_noise_is_larger_wherever_the_means_are(study: 
         assert of_y <= allowed[1] * (1 + 1e-12)
 
 
-def test_errors_are_as_predicted():
+@pytest.mark.parametrize("spread", [(1.0, 1.0), (0.5, 0.5), (0.5, 0.7)], ids=str)
+def test_errors_are_as_predicted(spread: tuple[float, float]):
     """Of independent numbers that are spread evenly: 400 draws, the mean of whose squares errs by 7 %."""
     rng = np.random.default_rng(9)
+    expected = (spread[0] ** 2 / 12, spread[1] ** 2 / 12)
     for study, size in ((HOUSEHOLD, None), (GAUSSIAN, None), (least_of(SECRET), 3000.0)):
-        plan = plan_of(study, [cohort(1, MICRO, 3000)], expected_size=size)
-        points = rng.integers(0, GRID_SIZE, (3000, 2))
+        plan = plan_of(study, [cohort(1, MICRO, 3000)], spreads=expected, expected_size=size)
+        points = np.rint((0.5 + (rng.random((3000, 2)) - 0.5) * spread) * GRID_SIZE).astype(np.int64)
         sums, truth = {1: sums_of(points, study)}, true(points)["correlation"]
         errors = []
         for _ in range(400):
