@@ -25,7 +25,16 @@ from app.accounting.prices import Column
 from app.accounting.shape_prices import bins_cost, ranks_cost, tree_cost
 from app.core.cohort import Cohort, Group, Groups
 from app.core.errors import InternalFault
-from app.core.noise import MEASURED, DiscreteGaussian, DiscreteLaplace, Noise, as_document, from_document
+from app.core.noise import (
+    APART,
+    MEASURED,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Noise,
+    as_document,
+    from_document,
+)
+from app.core.piece import Piece
 from app.core.study import Currency, Relation, Trust
 
 Draws = tuple[tuple[Fraction, int], ...]
@@ -178,10 +187,12 @@ class Measurement:
         raise InternalFault("A measurement has no price.")
 
 
-def recorded(noise: str, measured: Sequence[Measurement]) -> str:
-    """The noise of a release, as JSON, with what was measured of people who pay."""
-    priced = [one.document() for one in measured if one.places]
-    return json.dumps({**json.loads(noise), MEASURED: priced}, allow_nan=False) if priced else noise
+def recorded(noise: str, measured: Sequence[Measurement], kept: Piece | None = None) -> str:
+    """The noise of a release, as JSON, with the sums that are kept of it and what was measured of whom."""
+    said: dict[str, object] = {} if kept is None else {APART: [kept.sealed()]}
+    if priced := [one.document() for one in measured if one.places]:
+        said[MEASURED] = priced
+    return json.dumps({**json.loads(noise), **said}, allow_nan=False) if said else noise
 
 
 def _weight(kept: object) -> int | Column:

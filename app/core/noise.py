@@ -74,6 +74,12 @@ class Hourglass:
 MEASURED = "measured"
 """Where the ledger keeps, beside a release's noise, what it measured: see `app.accounting.measurement`."""
 
+APART = "apart"
+"""Where it keeps the sums that an answer with noise of its own leaves: see `app.core.piece`."""
+
+OF_MEAN = "moments"
+"""Where the noise of a description has that of its mean."""
+
 Noise = NoNoise | DiscreteLaplace | DiscreteGaussian | Hourglass
 
 

@@ -1,4 +1,4 @@
-"""The noisy sums of all means of a study, which one answer combines."""
+"""The noisy sums of a study's values, whichever questions paid for them, which one answer combines."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -51,14 +51,17 @@ class _News:
     ended: bool
 
 
-NOT_BY_LABEL = "CAST(convert_from(release.body, 'UTF8') AS jsonb)->'by' IS NULL"
+# Of an answer with noise of its own there are sums only if they are of all people: see
+# `app.services.statistics.kept_sums`.
+OF_ALL = f"""(release.share_before IS NULL
+      OR {WHOLE_MEAN} AND CAST(convert_from(release.body, 'UTF8') AS jsonb)->'by' IS NULL)"""
 
 READ_SOURCES = Sql.of(_Row)(f"""
     SELECT release.id AS release, release.number AS at, piece.family, piece.number, {COLUMNS},
            CASE WHEN release.share_before IS NULL THEN release.noise - 'measured' END AS noise,
            release.epsilon_max AS most
     FROM piece JOIN release ON release.id = piece.release_id
-    WHERE piece.study_id = :study_id AND {WHOLE_MEAN} AND {NOT_BY_LABEL}
+    WHERE piece.study_id = :study_id AND {OF_ALL}
     ORDER BY release.number, piece.number
 """)
 
@@ -70,7 +73,7 @@ READ_NEWS = Sql.of(_News)(f"""
             WHERE study_id = :study_id AND family = :combined) AS combined,
            (SELECT state IN ('archived', 'retired') FROM study WHERE id = :study_id) AS ended
     FROM piece JOIN release ON release.id = piece.release_id
-    WHERE piece.study_id = :study_id AND {WHOLE_MEAN} AND {NOT_BY_LABEL}
+    WHERE piece.study_id = :study_id AND {OF_ALL}
 """)
 
 

@@ -409,7 +409,7 @@ class Release(Plotted):
         variance: Of the values, in the data's unit squared; None where nothing is known of it.
         sd: The square root of the variance.
         combines: The answers whose noisy sums this one combines, at no price: of each chain of steps the
-            newest; None of an answer that was paid for.
+            newest, and descriptions; None of an answer that was paid for.
         weights: Where it is secret who is there: it is the mean of the people of all answers that it
             combines, each counted with the weights of those that have them; they sum to 1.
         new_contributions: Whether contributions came after it; None where that is secret.

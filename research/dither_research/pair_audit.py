@@ -30,7 +30,7 @@ from app.core.grid import GRID_SIZE
 from app.core.piece import Piece
 from app.core.study import Relation, StudyDefinition
 from app.estimators.interface import UNIT_SCALE, Conclusion, Interval, Plan
-from app.services.statistics import combining_secret, planning
+from app.services.statistics import kept_sums, planning
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import Ask, resolve
 from app.services.statistics.steps import MeanStep, take
@@ -274,7 +274,10 @@ def secret_subject(name: str, *, counted: bool = False) -> Subject:
 
     def kept(draws: int, *values: int) -> Floats:
         plan, people = planned(*values)
-        pieces = (combining_secret.apart(resolved, plan, planning.noisy(plan, people)) for _ in range(draws))
+        pieces = (
+            kept_sums.kept_of(study, resolved, people, plan, planning.noisy(plan, people), ())
+            for _ in range(draws)
+        )
         sums = np.array([piece.first for piece in pieces if piece is not None], dtype=np.float64)
         # The person moves a sum by their offer, of which a unit is one epsilon.
         return sums / UNIT_SCALE / (share / MICRO * EPSILON / MICRO) / (len(values) if counted else 1)

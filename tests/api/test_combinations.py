@@ -53,6 +53,12 @@ def width(answer: dict[str, Any]) -> float:
     return float(answer["interval"]["upper"] - answer["interval"]["lower"])
 
 
+ALIKE = {"epsilon": {"min": 0.8, "max": 1}}
+SECRET = pytest.mark.parametrize(
+    "definition",
+    [ALIKE, {**ALIKE, "noise": "gaussian", "delta": 1e-6}, {"epsilon": {"min": 1, "max": 1}}],
+    ids=["laplace", "gaussian", "hourglass"],
+)
 CURRENCIES = pytest.mark.parametrize("currency", [{}, {"noise": "gaussian", "delta": 1e-6}])
 
 
@@ -178,6 +184,48 @@ async def test_a_plan_says_that_the_next_read_is_free_until_it_was_made(service:
     assert (found["free"], found["stands"]["release"]) == (False, read["id"])
 
 
+@CURRENCIES
+async def test_the_sums_of_a_description_are_read_as_a_mean_for_nothing_and_beside_means(
+    service: Service, currency: dict[str, Any]
+) -> None:
+    await crowded(service, 2000, **currency)
+    described = await ask(service, statistic="describe", share=0.4)
+    planned = dict((await service.call("GET", f"{STUDY}/plan", "analyse")).json())
+    assert planned["free"]
+    before = await paid(service)
+    first = await mean(service)
+    assert (await paid(service), first["epsilon_max"]) == (before, 0)
+    assert first["combines"] == [described["id"]]
+    assert first["interval"]["upper"] == pytest.approx(described["mean"]["interval"]["upper"])
+    most = "mu2_max" if currency else "epsilon_max"
+    assert first[f"{most}_total"] == described[most]
+    # What is paid for later is better for it, too.
+    answer = await ask(service, share=0.1)
+    second = await mean(service)
+    assert second["combines"] == [described["id"], answer["id"]]
+    assert second["predicted_error"] < min(first["predicted_error"], answer["predicted_error"])
+    assert width(second) < min(width(first), width(answer))
+    assert (await service.api.services.ledger.audit()).clean
+
+
+@SECRET
+async def test_where_it_is_secret_who_is_there_a_description_is_combined_with_means(
+    service: Service, definition: dict[str, Any]
+) -> None:
+    await hidden(service, 4_000, **definition)
+    described = await ask(service, statistic="describe", share=0.3)
+    before = await paid(service)
+    first = await mean(service)
+    assert (await paid(service), first["combines"], first["weights"]) == (before, [described["id"]], [1])
+    assert first["interval"]["upper"] == pytest.approx(described["mean"]["interval"]["upper"])
+    answer = await ask(service, share=0.1)
+    second = await mean(service)
+    assert second["combines"] == [described["id"], answer["id"]]
+    # Some of what they say of the number of people is noise, and precisions add up.
+    assert width(second) < 1.02 * min(width(first), width(answer))
+    assert (await service.api.services.ledger.audit()).clean
+
+
 async def test_an_archived_study_says_where_its_answers_are_and_how_to_ask_for_them(service: Service) -> None:
     await crowded(service)
     made = await ask(service, estimator="uniform")
@@ -216,14 +264,6 @@ async def test_the_audit_finds_a_kept_sum_that_was_changed(service: Service, cha
     finally:
         await connection.close()
     assert (await service.api.services.ledger.audit()).findings
-
-
-ALIKE = {"epsilon": {"min": 0.8, "max": 1}}
-SECRET = pytest.mark.parametrize(
-    "definition",
-    [ALIKE, {**ALIKE, "noise": "gaussian", "delta": 1e-6}, {"epsilon": {"min": 1, "max": 1}}],
-    ids=["laplace", "gaussian", "hourglass"],
-)
 
 
 async def hidden(service: Service, people: int, **definition: Any) -> None:

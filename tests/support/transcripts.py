@@ -15,10 +15,10 @@ from app.core.cohort import Cohorts
 from app.core.grid import GRID_SIZE
 from app.core.study import Trust
 from app.estimators.tree_levels import Drawn
-from app.services.shapes import coordinates, counts, covariances, found_means
+from app.services.shapes import coordinates, counts, covariances, descriptions, found_means
 from app.services.shapes import plans as shape_plans
 from app.services.shapes import trees as shape_trees
-from app.services.statistics import combining, piece_noise, planning, steps
+from app.services.statistics import alone, combining, kept_sums, piece_noise, planning, steps
 from app.services.statistics.crowds import Crowd
 
 VARYING: tuple[tuple[re.Pattern[bytes], bytes | Callable[[re.Match[bytes]], bytes]], ...] = (
@@ -70,7 +70,7 @@ def fix_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     def noisy(plan: Any, people: Any) -> list[int]:
         return [40_000_000_000 + 7_000_000_000 * place for place in range(len(plan.queries))]
 
-    take, apart, combine, third = steps.take, combining.apart, combining.combine, GRID_SIZE // 3
+    take, keep, combine, third = steps.take, kept_sums.kept_of, combining.combine, GRID_SIZE // 3
 
     def same(cohorts: Any) -> Any:
         return [
@@ -86,7 +86,7 @@ def fix_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def kept(study: Any, resolved: Any, people: Any, *rest: Any) -> Any:
         people = replace(people, cohorts=Cohorts.of(with_same_public(people.cohorts)))
-        return apart(study, resolved, people, *rest)
+        return keep(study, resolved, people, *rest)
 
     def combined(study: Any, cohorts: Any, *rest: Any) -> Any:
         return combine(study, with_same_public(cohorts), *rest)
@@ -103,7 +103,8 @@ def fix_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.setattr(counts.CountPlan, "noisy", lambda plan, *_: 17_000_000 * GRID_SIZE)
     monkeypatch.setattr(steps, "take", stepped)
-    monkeypatch.setattr(combining, "apart", kept)
+    for module in (alone, descriptions):
+        monkeypatch.setattr(module, "kept_of", kept)
     monkeypatch.setattr(combining, "combine", combined)
     monkeypatch.setattr(piece_noise, "draw", lambda noise, queries: (0,) * queries)
     monkeypatch.setattr(piece_noise, "refine_laplace", lambda noise, *_: noise)

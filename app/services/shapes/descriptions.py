@@ -21,7 +21,8 @@ from typing import Any
 
 from app.accounting.costs import group_costs
 from app.accounting.measurement import Measurement
-from app.core.noise import as_document
+from app.core.noise import OF_MEAN, as_document
+from app.core.piece import Piece
 from app.core.plain import plain
 from app.core.study import StudyDefinition, assumption
 from app.estimators.interface import Plan
@@ -37,6 +38,7 @@ from app.services.shapes.questions import DESCRIBE, QUARTILES, ShapeQuestion, of
 from app.services.shapes.trees import Grown, Tree
 from app.services.statistics import planned_errors, planning, says_nothing
 from app.services.statistics.crowds import Crowd
+from app.services.statistics.kept_sums import kept_of
 from app.services.statistics.questions import Ask
 
 
@@ -65,6 +67,7 @@ class Description(OneShape[Drawn]):
 
     Attributes:
         study: The study.
+        question: What was asked.
         moments: The people as the part for the moments sees them.
         mean: Its plan.
         quartiles: Theirs.
@@ -77,6 +80,7 @@ class Description(OneShape[Drawn]):
     many_numbers = True
 
     study: StudyDefinition
+    question: ShapeQuestion
     moments: Crowd
     mean: Plan
     quartiles: TreePlan
@@ -127,6 +131,7 @@ class Description(OneShape[Drawn]):
             most = planning.epsilon_max(study, estimator, asked, of_mean) + count.most + most_of_tree
         return cls(
             study=study,
+            question=question,
             crowd=crowd,
             moments=moments,
             mean=mean,
@@ -157,7 +162,7 @@ class Description(OneShape[Drawn]):
         """The noise of all parts, for the ledger: what is needed to compute the price again."""
         document: dict[str, object] = {
             "mechanism": "Description",
-            "moments": json.loads(planning.noise_json(self.mean)),
+            OF_MEAN: json.loads(planning.noise_json(self.mean)),
             "quartiles": as_document(self.quartiles.noise),
         }
         if self.count is not None:
@@ -188,6 +193,11 @@ class Description(OneShape[Drawn]):
         (levels,) = grown
         number = None if self.count is None else self.count.noisy(counts)
         return planning.noisy(self.mean, self.moments), levels, number
+
+    def kept(self, drawn: Drawn) -> Piece | None:
+        """The sums of the moments: a mean is read off them, too."""
+        sums, _, _ = drawn
+        return kept_of(self.study, self.question, self.moments, self.mean, sums, self.charges())
 
     def read(self, *drawn: Drawn) -> dict[str, object]:
         """The answer; draws of labels do not add up."""

@@ -36,12 +36,14 @@ class Answered:
         noise: For the ledger: what is needed to compute the price again.
         charges: Of each cohort.
         taken: What it does to pieces.
+        apart: The sums that are kept of it.
     """
 
     body: Mapping[str, object]
     noise: str
     charges: Sequence[Charge]
     taken: Taken | None = None
+    apart: Piece | None = None
 
 
 class Scans(Protocol):
@@ -216,9 +218,10 @@ class OneShape(PricedPlan, Generic[Drawn]):
     async def answered(self, scans: Scans) -> Answered:
         """See `PricedPlan`."""
         counts, grown = await scans.summed_up(), await scans.grown(self.trees)
-        body = await scans.draw(self.answer, counts, grown)
-        noise = recorded(self.noise_json(), self.measured())
-        return Answered(body=body, noise=noise, charges=self.charges())
+        drawn, body = await scans.draw(self._answered, counts, grown)
+        kept = self.kept(drawn)
+        noise = recorded(self.noise_json(), self.measured(), kept)
+        return Answered(body=body, noise=noise, charges=self.charges(), apart=kept)
 
     def drawn_of_nothing(self) -> Mapping[str, object]:
         """See `PricedPlan`; compared with answers as they are stored, which have one level."""
@@ -226,8 +229,18 @@ class OneShape(PricedPlan, Generic[Drawn]):
 
     def answer(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> dict[str, object]:
         """Draw and read. Arguments as of `noisy`."""
+        _, body = self._answered(counts, grown)
+        return body
+
+    def _answered(
+        self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown]
+    ) -> tuple[Drawn, dict[str, object]]:
         drawn = self.noisy(counts, grown)
-        return at_every_level(lambda: self.read(drawn))
+        return drawn, at_every_level(lambda: self.read(drawn))
+
+    def kept(self, drawn: Drawn) -> Piece | None:
+        """The noisy sums in what is drawn that answers to other questions are read off, too."""
+        return None
 
     def of_labels(self, labels: "Sequence[tuple[Crowd, Any]]", question: ShapeQuestion) -> Self:
         """What reads the answer for all people off what is drawn for labels, and charges no one.

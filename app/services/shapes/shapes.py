@@ -82,4 +82,5 @@ class Shapes(Answering[ShapeRequest, ShapeSituation]):
             charges=answered.charges,
             used=used,
             taken=answered.taken,
+            apart=answered.apart,
         )

@@ -9,10 +9,11 @@ from app.core.cohort import Cohort
 from app.core.study import StudyDefinition
 from app.estimators.every_level import at_every_level
 from app.estimators.interface import Estimator, Plan, Question
-from app.services.statistics import combining, combining_secret, planning
+from app.services.statistics import planning
 from app.services.statistics.any_made import AnyMade
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.drafts import Said
+from app.services.statistics.kept_sums import kept_of
 from app.services.statistics.mean_drafts import said_of
 from app.services.statistics.questions import Resolved
 
@@ -83,17 +84,13 @@ class Alone(AnyMade):
         people, plan = self.crowd, self.plan
         charges = planning.charges(plan, people, study)
         values = planning.noisy(plan, people)
-        if study.hides_people:
-            apart = combining_secret.apart(resolved, plan, values)
-        else:
-            apart = combining.apart(study, resolved, people, plan, values, charges)
+        apart = kept_of(study, resolved, people, plan, values, charges)
         most = self.most
-        noise = planning.noise_json(plan, [] if apart is None else [apart])
         return replace(
             said_of(study, resolved, self, at_every_level(lambda: plan.conclude(values))),
             most=most,
             most_in_all=most,
-            noise=recorded(noise, [planning.measured(plan, people)]),
+            noise=recorded(planning.noise_json(plan), [planning.measured(plan, people)], apart),
             charges=charges,
             used=people.used(),
             apart=apart,

@@ -198,6 +198,11 @@ class AnyQuestion:
         shown |= {"by": self.by} if self.by else {}
         return shown | {"measure": self.measure} if self.measure else shown
 
+    @property
+    def of_all(self) -> bool:
+        """Whether it asks of all people, in a study of one value."""
+        return not self.of_whom_and_what
+
 
 def digest_of(document: Mapping[str, object] | Sequence[object]) -> bytes:
     """SHA-256 of a document."""

@@ -1,9 +1,10 @@
 r"""All that is published of a mean, read as one answer that costs no one anything.
 
-A question of a replace_one study that leaves the estimator to the service is answered from the noisy sums of
-all means of the study: the pieces of every question about all people (`app.services.statistics.steps`), and
-the sums of every answer with noise of its own, which are kept apart, under the answer's id, and never
-refined. They may be of the same people. The noises of two of them are independent, so the error of
+A question of a replace_one study that leaves the estimator to the service is answered from all noisy sums of
+values of the study: the pieces of every mean of all people (`app.services.statistics.steps`), and the sums of
+every answer with noise of its own, whatever it was asked for, which are kept apart, under the answer's id,
+and never refined (`app.services.statistics.kept_sums`). They may be of the same people. The noises of two of
+them are independent, so the error of
 :math:`\sum c_p y_p` is
 
 .. math:: M_{pq} = s \sum_i w_{ip} w_{iq} + [p = q] N_p, \qquad c = M^{-1} 1 / 1^T M^{-1} 1,
@@ -27,14 +28,12 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from app.core.cohort import Cohort, Cohorts
-from app.core.epsilon import MICRO
-from app.core.piece import Members, Piece
-from app.core.release import Charge, Charges, Used
+from app.core.piece import Piece
+from app.core.release import Used
 from app.core.study import StudyDefinition, Trust
 from app.estimators.combination import combination_plan
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
 from app.services.statistics import steps
-from app.services.statistics.crowds import Crowd
 from app.services.statistics.drafts import Said
 from app.services.statistics.mean_drafts import said_of
 from app.services.statistics.piece_ledger import charged, in_all
@@ -57,7 +56,8 @@ class Combination:
         used: Cohorts whose sums are read: public values, and reports.
         people, left_out: All live contributions, and central people who are in no sum.
         silent: 0: answers about a measure are not combined.
-        epsilon_max_total: What the sums have charged one person at most [the study's currency].
+        epsilon_max_total: What the answers with these sums have charged one person at most [the study's
+            currency].
     """
 
     estimator: Estimator
@@ -80,65 +80,6 @@ class Combination:
         )
 
 
-def apart(
-    study: StudyDefinition,
-    resolved: Resolved,
-    people: Crowd,
-    plan: Plan,
-    values: Sequence[int],
-    charges: Sequence[Charge],
-) -> Piece | None:
-    """The sums of an answer with noise of its own, as they are kept.
-
-    Args:
-        study: A replace_one study.
-        resolved: What was asked.
-        people: Of whom.
-        plan: What answers.
-        values: Its noisy values.
-        charges: What it charges.
-
-    Returns:
-        A piece that is never refined; None of an answer about one of several measures, and of one that is
-        not the mean of all people by one linear query, beside the same of squares, under noise of the study's
-        kind.
-    """
-    noise = NOISES[study.noise]
-    drawn = noise.weighed(plan.noise)
-    if not resolved.of_all or plan.linear is None or drawn is None or len(values) != 2:
-        return None
-    weights = plan.queries[0].sum_weights
-    costs = dict(Charges.of(charges).rows("cohort_id", "epsilon"))
-    members = sorted(
-        (cohort, weights[place], count, costs[cohort])
-        for cohort, count, place in zip(
-            people.cohorts.column("id"), people.cohorts.column("count"), people.places, strict=True
-        )
-        if cohort in costs and weights[place] and count
-    )
-    if not members:
-        return None
-    # What public people have in it is known exactly.
-    public = [
-        weight if trust is Trust.PUBLIC else 0
-        for weight, trust in zip(weights, people.groups.column("trust"), strict=True)
-    ]
-    first, second = (
-        value - sum(weight * total for weight, total in zip(public, people.sums(name), strict=True))
-        for value, name in zip(values, ("total", "total_squares"), strict=True)
-    )
-    times = noise.counted(MICRO)
-    return Piece(
-        number=1,
-        unit=drawn,
-        share=MICRO,
-        scale=noise.scale(drawn, MICRO),
-        sums=(times * first, times * second),
-        refinable=False,
-        members=Members.of_rows(("cohort_id", "weight", "count", "charged"), members),
-    )
-
-
 def combine(
     study: StudyDefinition,
     cohorts: Sequence[Cohort],
@@ -146,7 +87,7 @@ def combine(
     question: Question,
     pieces: Sequence[Piece],
 ) -> Combination:
-    """Read the combination of all noisy sums of a study's means.
+    """Read the combination of all noisy sums of a study's values.
 
     Args:
         study: A replace_one study.

@@ -1,9 +1,10 @@
 r"""All that is published of a mean where it is secret who is there, read as one answer at no price.
 
 A question of an add_remove_one study that leaves the estimator and its parameters to the service is answered
-from the noisy sums of all means of all people, as `app.estimators.combined_ratio` weighs them. What is kept
-of an answer are its two noisy sums, not clipped, and in the `noise` of its release what a person can weigh
-in them: no cohorts, no numbers of people, no exact sum.
+from the noisy sums of all means of all people, those of descriptions too, as `app.estimators.combined_ratio`
+weighs them. What is kept of an answer (`app.services.statistics.kept_sums`) are its two noisy sums, not
+clipped, and in the `noise` of its release what a person can weigh in them: no cohorts, no numbers of people,
+no exact sum.
 
 Privacy: post-processing of what was charged when it was drawn. Kept sums, weights and what follows from them
 are outputs of the mechanism and public numbers. So
@@ -18,66 +19,35 @@ are outputs of the mechanism and public numbers. So
   person was charged for and no more, also together with all that was published. No noise is ever drawn given
   a kept sum.
 
-Which answers: those about the same people as the newest one, who offered at least the same. Where all people
-weigh the same in that, its interval holds whatever people give, and an answer under which they weigh
-differently could make it wider: then only answers of the first kind are combined. Any other answer makes the
-interval about the same people narrower, by the noise alone: see the estimator. The choice is made from what
-answers say of themselves.
+Which answers: those about the same people as the newest mean, or the newest description where there is no
+mean, who offered at least the same. Where all people weigh the same in that, its interval holds whatever
+people give, and an answer under which they weigh differently could make it wider: then only answers of the
+first kind are combined. Any other answer makes the interval about the same people narrower, by the noise
+alone: see the estimator. The choice is made from what answers say of themselves.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from app.core.epsilon import MICRO
-from app.core.noise import from_document
-from app.core.piece import Piece
+from app.core.noise import APART, OF_MEAN, from_document
 from app.core.study import StudyDefinition
 from app.estimators import registry
-from app.estimators.combined_ratio import RatioSums, combined_ratio, pivot_of, two_sums
-from app.estimators.interface import Plan, Question
+from app.estimators.combined_ratio import RatioSums, combined_ratio, pivot_of
+from app.estimators.interface import Question
 from app.estimators.transformed import Transformed
 from app.services.statistics.combining import Combination
 from app.services.statistics.levels import Level
-from app.services.statistics.questions import Resolved
 from app.store.combined import Sources
-
-
-def apart(resolved: Resolved, plan: Plan, values: Sequence[int]) -> Piece | None:
-    """The noisy sums of an answer, as they are kept.
-
-    Args:
-        resolved: What was asked.
-        plan: What answers.
-        values: Its noisy values.
-
-    Returns:
-        A piece without members; None of an answer that is not about all people, or no ratio of two noisy
-        sums, and where the least that a person may offer buys nothing.
-
-    Privacy: depends on the noisy values and the question alone.
-    """
-    if not resolved.of_all or plan.weighs is None or min(plan.weighs) <= 0:
-        return None
-    unit = float(pivot_of(plan.noise).unit)
-    return Piece(
-        number=1,
-        unit=unit,
-        share=MICRO,
-        scale=unit,
-        sums=two_sums(values),
-        refinable=False,
-        members=(),
-        weighs=plan.weighs,
-        least=None if resolved.level is None else resolved.level.least,
-    )
 
 
 def chosen(study: StudyDefinition, sources: Sources) -> tuple[Sources, Level]:
     """The answers that are combined, see the module, and whom they are about. `newest` stays."""
     weights = [_weighs(noise) for noise in sources.noises]
     of_whom = [_least(study, noise) for noise in sources.noises]
-    alike, least = weights[-1][0] == weights[-1][1], of_whom[-1]
+    means = [place for place, noise in enumerate(sources.noises) if OF_MEAN not in noise]
+    newest = means[-1] if means else -1
+    alike, least = weights[newest][0] == weights[newest][1], of_whom[newest]
     kept = [
         own == least and (most == low or not alike) for own, (most, low) in zip(of_whom, weights, strict=True)
     ]
@@ -101,7 +71,7 @@ def combine(study: StudyDefinition, question: Question, sources: Sources) -> Com
     sums = []
     for piece, noise in zip(sources.pieces, sources.noises, strict=True):
         most, least = _weighs(noise)
-        pivot = pivot_of(from_document(noise))
+        pivot = pivot_of(from_document(noise.get(OF_MEAN, noise)))
         sums.append(RatioSums(most=most, least=least, pivot=pivot, first=piece.first, second=piece.second))
     plan, conclusion = combined_ratio(asked, sums)
     return Combination(
@@ -118,11 +88,11 @@ def combine(study: StudyDefinition, question: Question, sources: Sources) -> Com
 
 
 def _weighs(noise: Mapping[str, Any]) -> tuple[float, float]:
-    (kept,) = noise["apart"]
+    (kept,) = noise[APART]
     most, least = map(float, kept["weighs"])
     return most, least
 
 
 def _least(study: StudyDefinition, noise: Mapping[str, Any]) -> int:
-    (kept,) = noise["apart"]
+    (kept,) = noise[APART]
     return int(kept.get("least", Level.of(study).least))

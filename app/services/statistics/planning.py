@@ -9,7 +9,6 @@ from app.core.cohort import Group
 from app.core.errors import BudgetExhausted
 from app.core.grid import GRID_SIZE
 from app.core.noise import as_document
-from app.core.piece import Piece
 from app.core.release import Charges, StoredRelease
 from app.core.study import StudyDefinition, Trust
 from app.estimators import registry
@@ -139,12 +138,9 @@ def interval_width(study: StudyDefinition, plan: Plan) -> float:
     return float(study.grid.width) if plan.interval_width is None else plan.interval_width()
 
 
-def noise_json(plan: Plan, apart: Sequence[Piece] = ()) -> str:
-    """The noise of a plan, and the sums that are kept of its answer, for the ledger."""
-    document: dict[str, object] = as_document(plan.noise)
-    if apart:
-        document["apart"] = [piece.sealed() for piece in apart]
-    return json.dumps(document, allow_nan=False)
+def noise_json(plan: Plan) -> str:
+    """The noise of a plan, for the ledger."""
+    return json.dumps(as_document(plan.noise), allow_nan=False)
 
 
 def measured(plan: Plan, people: Crowd) -> Measurement:

@@ -101,11 +101,6 @@ class Resolved(AnyQuestion):
         return MEAN
 
     @property
-    def of_all(self) -> bool:
-        """Whether it asks of all people, in a study of one value."""
-        return not self.of_whom_and_what
-
-    @property
     def chooses(self) -> bool:
         """Where an estimator's own parameter says who takes part, all may."""
         return self.level is not None and self.parameters.get(LEVEL_PARAMETER.name, FLOOR) == FLOOR

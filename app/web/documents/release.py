@@ -325,7 +325,7 @@ class ReleaseOut(PublishedOut[GroupOut]):
     combines: list[UUID] | None = Field(
         None,
         description="The answers whose noisy sums this one combines, at no price: of each chain of steps the "
-        "newest; left out of an answer that was paid for.",
+        "newest, and descriptions; left out of an answer that was paid for.",
     )
     weights: list[float] | None = Field(
         None,

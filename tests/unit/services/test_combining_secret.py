@@ -8,12 +8,16 @@ from uuid import UUID
 
 import pytest
 
+from app.accounting.measurement import recorded
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import Relation, StudyDefinition
+from app.services.shapes import kinds
+from app.services.shapes.descriptions import Description
 from app.services.statistics import combining_secret, planning
 from app.services.statistics.combining import Combination
 from app.services.statistics.crowds import Crowd
+from app.services.statistics.kept_sums import kept_of
 from app.services.statistics.questions import Ask, resolve
 from app.store.combined import Sources
 from dither_research.histories import GAUSSIAN_STUDY, STUDY, cohort_of
@@ -22,7 +26,12 @@ SECRET = replace(STUDY, relation=Relation.ADD_REMOVE_ONE, epsilon_min=MICRO // 2
 GAUSSIAN = replace(
     GAUSSIAN_STUDY, relation=Relation.ADD_REMOVE_ONE, epsilon_min=MICRO // 2, epsilon_max=MICRO
 )
-ASKED = (Ask(), Ask(share=MICRO // 4), Ask(estimator="transformed", epsilon=MICRO // 4))
+ASKED = (
+    Ask(),
+    Ask(share=MICRO // 4),
+    Ask(estimator="transformed", epsilon=MICRO // 4),
+    Ask(statistic="describe", share=MICRO // 4),
+)
 NOISY = (10**16, 3 * 10**16)
 
 
@@ -33,18 +42,29 @@ def answered(
     cohorts = [cohort_of(number, epsilon, [value]) for number, (epsilon, value) in enumerate(offers, start=1)]
     pieces, noises, costs, charged = [], [], [], []
     for ask in asks:
+        if ask.statistic == "describe":
+            made = kinds.make(study, kinds.resolve(study, ask), cohorts)
+            assert isinstance(made, Description)
+            piece = made.kept(((10**16, 10**16, 10**16), (), None))
+            assert piece is not None
+            assert piece.members == ()
+            charged.append({charge.cohort_id: charge.epsilon for charge in made.charges()})
+            costs.append(made.most)
+            noises.append(json.loads(recorded(made.noise_json(), (), piece)))
+            pieces.append(replace(piece, weighs=None))
+            continue
         resolved = resolve(study, ask)
         crowd = Crowd.of(study, cohorts, resolved)
         question = resolved.question(study, people=None)
         estimator, plan, question = planning.choose(study, crowd, resolved, question)
-        piece = combining_secret.apart(resolved, plan, NOISY)
+        piece = kept_of(study, resolved, crowd, plan, NOISY, ())
         assert piece is not None
         assert piece.members == ()
         charges = planning.charges(plan, crowd, study)
         charged.append({charge.cohort_id: charge.epsilon for charge in charges})
         costs.append(planning.epsilon_max(study, estimator, question, []))
         # As the ledger gives it back.
-        noises.append(json.loads(planning.noise_json(plan, [piece])))
+        noises.append(json.loads(recorded(planning.noise_json(plan), (), piece)))
         pieces.append(replace(piece, weighs=None))
     releases = tuple(UUID(int=place) for place in range(len(pieces)))
     return Sources(
@@ -116,11 +136,24 @@ def test_answers_about_other_people_than_the_newest_are_not_combined() -> None:
     assert level.least == MICRO // 2
 
 
+def test_a_description_does_not_say_whom_an_answer_is_about_where_there_is_a_mean() -> None:
+    """Else it would take the place of a mean that took more of more people."""
+    mean, low, high = (
+        Ask(statistic=statistic, least_epsilon=least, share=MICRO // 4)
+        for statistic, least in (("mean", MICRO // 2), ("describe", MICRO // 2), ("describe", MICRO))
+    )
+    chosen, level = combining_secret.chosen(SECRET, answered(SECRET, [], [mean, low, high])[0])
+    assert [one.int for one in chosen.releases] == [0, 1]
+    assert level.least == MICRO // 2
+    _, level = combining_secret.chosen(SECRET, answered(SECRET, [], [low, high])[0])
+    assert level.least == MICRO
+
+
 def test_what_is_no_mean_of_all_people_is_not_kept() -> None:
     resolved = resolve(SECRET, Ask(share=MICRO // 4))
     crowd = Crowd.of(SECRET, [], resolved)
     _, plan, _ = planning.choose(SECRET, crowd, resolved, resolved.question(SECRET, people=None))
-    assert combining_secret.apart(resolved, plan, NOISY) is not None
-    assert combining_secret.apart(replace(resolved, measure="income"), plan, NOISY) is None
-    assert combining_secret.apart(resolved, replace(plan, weighs=None), NOISY) is None
-    assert combining_secret.apart(resolved, replace(plan, weighs=(1.0, 0.0)), NOISY) is None
+    assert kept_of(SECRET, resolved, crowd, plan, NOISY, ()) is not None
+    assert kept_of(SECRET, replace(resolved, measure="income"), crowd, plan, NOISY, ()) is None
+    assert kept_of(SECRET, resolved, crowd, replace(plan, weighs=None), NOISY, ()) is None
+    assert kept_of(SECRET, resolved, crowd, replace(plan, weighs=(1.0, 0.0)), NOISY, ()) is None

@@ -1,0 +1,121 @@
+"""What is kept of an answer with noise of its own, whichever question paid for it, so that means combine it.
+
+An answer about all people of a study of one value that draws a noisy sum of their values and one of squares,
+or sums of x and of 1 - x where the number of people is secret, leaves these two. A mean does, and so does a
+description, whose mean and standard deviation are read off them. They are what
+`app.services.statistics.combining` and `app.services.statistics.combining_secret` read.
+
+Privacy: what is kept is an output of the mechanism, as it was drawn and charged for, before it is clipped or
+read. Whether it is kept depends on the question, the study, the plan and how many noisy values there are, and
+on nothing that was drawn. So what is read off it later is post-processing of the output of that answer: of
+these sums, and of what it drew beside them. A description draws counts for its quartiles, and one of people
+where that is secret, independently of these sums. A combination reads none of them, so the noise in it has
+the law of the sums alone, also given all that the description published of quartiles.
+
+Once: sums are kept under the id of their answer, which has one pair, and never refined. So a draw is one row,
+which a combination reads once, and the noises of two rows are independent. A question that is sharpened keeps
+its pieces under its family, of each the last state alone (`app.services.statistics.steps`): what is drawn
+there is drawn given sums of its own, and these are no such sums.
+"""
+
+from collections.abc import Sequence
+
+from app.core.epsilon import MICRO
+from app.core.piece import Members, Piece
+from app.core.release import Charge, Charges
+from app.core.study import StudyDefinition, Trust
+from app.estimators.combined_ratio import pivot_of, two_sums
+from app.estimators.interface import Plan
+from app.services.statistics.any_question import AnyQuestion
+from app.services.statistics.crowds import Crowd
+from app.services.statistics.piece_noise import NOISES
+
+
+def kept_of(
+    study: StudyDefinition,
+    question: AnyQuestion,
+    people: Crowd,
+    plan: Plan,
+    values: Sequence[int],
+    charges: Sequence[Charge],
+) -> Piece | None:
+    """The noisy sums of a mean that an answer has, as they are kept.
+
+    Args:
+        study: The study.
+        question: What was asked.
+        people: Of whom, as the plan sees them.
+        plan: Of the mean.
+        values: Its noisy values.
+        charges: What the whole answer charges.
+
+    Returns:
+        A piece that is never refined; None of an answer that is not about all people, and of one whose noisy
+        values are no such sums.
+    """
+    if not question.of_all:
+        return None
+    if study.hides_people:
+        return _of_secret(question, plan, values)
+    return _of_public(study, people, plan, values, charges)
+
+
+def _of_public(
+    study: StudyDefinition, people: Crowd, plan: Plan, values: Sequence[int], charges: Sequence[Charge]
+) -> Piece | None:
+    """Of one linear query, beside the same of squares, under noise of the study's kind."""
+    noise = NOISES[study.noise]
+    drawn = noise.weighed(plan.noise)
+    if plan.linear is None or drawn is None or len(values) != 2:
+        return None
+    weights = plan.queries[0].sum_weights
+    costs = dict(Charges.of(charges).rows("cohort_id", "epsilon"))
+    members = sorted(
+        (cohort, weights[place], count, costs[cohort])
+        for cohort, count, place in zip(
+            people.cohorts.column("id"), people.cohorts.column("count"), people.places, strict=True
+        )
+        if cohort in costs and weights[place] and count
+    )
+    if not members:
+        return None
+    # What public people have in it is known exactly.
+    public = [
+        weight if trust is Trust.PUBLIC else 0
+        for weight, trust in zip(weights, people.groups.column("trust"), strict=True)
+    ]
+    first, second = (
+        value - sum(weight * total for weight, total in zip(public, people.sums(name), strict=True))
+        for value, name in zip(values, ("total", "total_squares"), strict=True)
+    )
+    times = noise.counted(MICRO)
+    return Piece(
+        number=1,
+        unit=drawn,
+        share=MICRO,
+        scale=noise.scale(drawn, MICRO),
+        sums=(times * first, times * second),
+        refinable=False,
+        members=Members.of_rows(("cohort_id", "weight", "count", "charged"), members),
+    )
+
+
+def _of_secret(question: AnyQuestion, plan: Plan, values: Sequence[int]) -> Piece | None:
+    """Of a ratio of two noisy sums, where the least that a person may offer buys something; no members.
+
+    Privacy: depends on the noisy values and the question alone.
+    """
+    if plan.weighs is None or min(plan.weighs) <= 0:
+        return None
+    unit = float(pivot_of(plan.noise).unit)
+    return Piece(
+        number=1,
+        unit=unit,
+        share=MICRO,
+        scale=unit,
+        sums=two_sums(values),
+        refinable=False,
+        members=(),
+        weighs=plan.weighs,
+        least=None if question.level is None else question.level.least,
+    )
