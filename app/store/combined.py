@@ -77,10 +77,24 @@ READ_NEWS = Sql.of(_News)(f"""
 """)
 
 
+# Of an answer where it is secret who is there no cohorts are kept.
+READ_THERE = Sql.of(bool)(f"""
+    SELECT EXISTS (
+        SELECT FROM piece JOIN release ON release.id = piece.release_id
+        WHERE piece.study_id = :study_id AND {OF_ALL}
+          AND (piece.cohorts = '{{}}' OR EXISTS (
+              SELECT FROM cohort
+              WHERE cohort.study_id = :study_id AND cohort.id = ANY(piece.cohorts) AND cohort.count > 0))
+    )
+""")
+
+
 async def has_news(
     connection: Connection, study_id: int, family: bytes, combined: bytes, question: bytes | None = None
 ) -> bool:
     """Whether answers came after the last combination, and there is more than one answer to the question.
+
+    Not where all have left who are in one: then there is no answer without asking others.
 
     Args:
         connection: In a transaction.
@@ -92,7 +106,9 @@ async def has_news(
     news = await READ_NEWS.one(
         connection, study_id=study_id, family=family, combined=combined, question=question
     )
-    return news.newest is not None and news.others and not news.ended and news.newest > news.combined
+    if news.newest is None or not news.others or news.ended or news.newest <= news.combined:
+        return False
+    return await READ_THERE.one(connection, study_id=study_id)
 
 
 async def read_sources(connection: Connection, study_id: int) -> Sources:

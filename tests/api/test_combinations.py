@@ -343,3 +343,19 @@ async def test_of_secret_people_noisy_sums_are_kept_and_not_whose_they_are(servi
     # A share is an answer of its own, and so are the variance and its parameters.
     assert "combines" not in await mean(service, "?share=0.2")
     assert len((await mean(service))["combines"]) == 2
+
+
+@pytest.mark.parametrize("question", [{"estimator": "uniform"}, {"statistic": "describe"}])
+async def test_where_all_have_left_who_are_in_an_answer_those_who_came_are_asked(
+    service: Service, question: dict[str, Any]
+) -> None:
+    await crowded(service, 40)
+    made = await ask(service, share=0.5, **question)
+    for place in range(40):
+        await service.call("DELETE", f"{STUDY}/contributions/p{place}", "contribute")
+    await join(service, 50, prefix="new")
+    assert not (await service.call("GET", f"{STUDY}/plan", "analyse")).json()["free"]
+    found = await mean(service)
+    assert (found["people"], found["people_left_out"]) == (50, 0)
+    assert found["epsilon_max"] > 0
+    assert found["id"] != made["id"]

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from app.core.study import Relation
 from tests.api.service import Service
 from tests.api.test_steps import STUDY, ask, charged, join
 
@@ -51,6 +52,33 @@ async def test_each_is_as_it_is_alone_and_what_is_read_off_one_answer_is_paid_on
         spent = await charged(service, alone=False)
         assert before == 0
         assert max(spent.values()) <= 1e6 * together + 10
+
+
+@pytest.mark.parametrize("relation", Relation)
+async def test_all_together_take_no_more_than_they_charge_when_they_are_asked_in_turn(
+    service: Service, relation: Relation
+) -> None:
+    """What one of them leaves for another, as a description does for a mean, is not what any of them pays."""
+    terms = {"relation": relation.value, "epsilon": {"min": 1, "max": 1}}
+    await service.study(slug="minutes", lower=0, upper=120, **terms)
+    await join(service, 3_000, prefix="p")
+    questions: list[dict[str, Any]] = [
+        {"share": 0.1, **question}
+        for question in (
+            {"statistic": "describe"},
+            {"statistic": "mean"},
+            {"statistic": "sd"},
+            {"statistic": "histogram", "bins": 4},
+            {"statistic": "distribution", "edges": [30, 60, 90]},
+            {"statistic": "median"},
+            {"statistic": "quantile", "q": 0.5},
+        )
+    ]
+    found = await plans(service, *questions)
+    for question in questions:
+        made = await service.call("POST", f"{STUDY}/releases", "analyse", json=question)
+        assert made.status_code in (200, 201), made.text
+    assert 0.3 < found["epsilon_max"] <= max((await charged(service)).values()) / 1e6
 
 
 async def test_what_stands_is_not_paid_again_and_no_one_pays_more_than_they_offered(service: Service) -> None:

@@ -218,8 +218,7 @@ class OneShape(PricedPlan, Generic[Drawn]):
     async def answered(self, scans: Scans) -> Answered:
         """See `PricedPlan`."""
         counts, grown = await scans.summed_up(), await scans.grown(self.trees)
-        drawn, body = await scans.draw(self._answered, counts, grown)
-        kept = self.kept(drawn)
+        body, kept = await scans.draw(self._answered, counts, grown)
         noise = recorded(self.noise_json(), self.measured(), kept)
         return Answered(body=body, noise=noise, charges=self.charges(), apart=kept)
 
@@ -229,14 +228,14 @@ class OneShape(PricedPlan, Generic[Drawn]):
 
     def answer(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> dict[str, object]:
         """Draw and read. Arguments as of `noisy`."""
-        _, body = self._answered(counts, grown)
+        body, _ = self._answered(counts, grown)
         return body
 
     def _answered(
         self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown]
-    ) -> tuple[Drawn, dict[str, object]]:
+    ) -> tuple[dict[str, object], Piece | None]:
         drawn = self.noisy(counts, grown)
-        return drawn, at_every_level(lambda: self.read(drawn))
+        return at_every_level(lambda: self.read(drawn)), self.kept(drawn)
 
     def kept(self, drawn: Drawn) -> Piece | None:
         """The noisy sums in what is drawn that answers to other questions are read off, too."""
