@@ -10,9 +10,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
 from fastapi import FastAPI
 
 from app.api import application
@@ -39,6 +38,9 @@ from app.web.sign_in import SignIn
 from app.web.state import Api, Limits, State
 from app.web.tracing import OpenTelemetry, Tracing, TracingNotInstalled, require_telemetry
 from app.web.webhooks import Teller
+
+if TYPE_CHECKING:
+    import httpx
 
 PROVIDER_TIMEOUT_SECONDS = 5.0
 RECORDS_BETWEEN_COLLECTIONS = 20_000
@@ -198,6 +200,8 @@ async def open_api(settings: Settings, metrics: Metrics) -> AsyncIterator[Api]:
 
         verifier = sign_in = None
         if (provider := _provider(settings)) is not None:
+            import httpx  # as much as a web framework: only who has a provider loads it
+
             http = httpx.AsyncClient(timeout=PROVIDER_TIMEOUT_SECONDS, follow_redirects=False)
             await stack.enter_async_context(http)
             verifier = Verifier(provider, http)
@@ -255,7 +259,7 @@ def _provider(settings: Settings) -> Provider | None:
     )
 
 
-def _sign_in(settings: Settings, verifier: Verifier, http: httpx.AsyncClient) -> SignIn | None:
+def _sign_in(settings: Settings, verifier: Verifier, http: "httpx.AsyncClient") -> SignIn | None:
     if settings.oidc_client_id is None:
         return None
     secret = settings.oidc_client_secret

@@ -11,9 +11,8 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
 import jwt
 import structlog
 from jwt.utils import base64url_decode
@@ -21,6 +20,9 @@ from jwt.utils import base64url_decode
 from app.core.errors import Forbidden, MalformedDocument, Unauthenticated, Unavailable
 from app.core.principal import Role
 from app.formats.strict_json import decode_foreign
+
+if TYPE_CHECKING:
+    import httpx
 
 ALGORITHMS = {"RS256": "RSA", "ES256": "EC"}
 """Signatures that are taken, and the type of their keys. Nothing symmetric, and never `none`."""
@@ -116,7 +118,7 @@ class Verifier:
     """
 
     def __init__(
-        self, provider: Provider, http: httpx.AsyncClient, clock: Callable[[], float] = time.monotonic
+        self, provider: Provider, http: "httpx.AsyncClient", clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._provider = provider
         self._keys = Keys(provider, http, clock)
@@ -221,7 +223,7 @@ class StrictJwt(jwt.PyJWT):
 _JWT = StrictJwt()
 
 
-async def ask(http: httpx.AsyncClient, method: str, url: str, **options: Any) -> Mapping[str, Any] | None:
+async def ask(http: "httpx.AsyncClient", method: str, url: str, **options: Any) -> Mapping[str, Any] | None:
     """The JSON object that a provider answers a request with; None where it refuses the request.
 
     The answer is read uncompressed, to the limit of its size and no further.
@@ -233,6 +235,8 @@ async def ask(http: httpx.AsyncClient, method: str, url: str, **options: Any) ->
     Raises:
         Unavailable: no answer in time, or another one.
     """
+    import httpx  # as much as a web framework: only who has a provider loads it
+
     headers = {"Accept": "application/json", "Accept-Encoding": "identity", **options.pop("headers", {})}
     body = bytearray()
     try:
@@ -261,6 +265,8 @@ def endpoint_of(discovery: Mapping[str, Any], name: str) -> str:
     Raises:
         Unavailable: it says none, or one that neither TLS nor this machine protects.
     """
+    import httpx
+
     found = discovery.get(name)
     try:
         url = httpx.URL(found) if isinstance(found, str) else None
@@ -274,7 +280,7 @@ def endpoint_of(discovery: Mapping[str, Any], name: str) -> str:
 class Keys:
     """The provider's public keys, fetched when they are needed and kept for a while."""
 
-    def __init__(self, provider: Provider, http: httpx.AsyncClient, clock: Callable[[], float]) -> None:
+    def __init__(self, provider: Provider, http: "httpx.AsyncClient", clock: Callable[[], float]) -> None:
         self._provider = provider
         self._http = http
         self._clock = clock

@@ -12,8 +12,8 @@ import hmac
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
-import httpx
 from authlib.common.security import generate_token
 from authlib.oauth2.rfc6749.parameters import prepare_grant_uri, prepare_token_request
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
@@ -21,6 +21,9 @@ from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from app.core.errors import Forbidden, MalformedDocument, Unavailable
 from app.formats.strict_json import decode_foreign
 from app.web.oidc import BearerIdentity, Verifier, ask, endpoint_of
+
+if TYPE_CHECKING:
+    import httpx
 
 SCOPE = "openid"
 
@@ -76,7 +79,7 @@ class SignIn:
     """
 
     def __init__(
-        self, verifier: Verifier, http: httpx.AsyncClient, client_id: str, client_secret: str | None
+        self, verifier: Verifier, http: "httpx.AsyncClient", client_id: str, client_secret: str | None
     ) -> None:
         self._verifier = verifier
         self._http = http
@@ -125,6 +128,8 @@ class SignIn:
 
     async def _redeem(self, code: str, verifier: str, redirect_uri: str) -> str:
         """The ID token that a code is good for."""
+        import httpx
+
         public = {} if self._client_secret else {"client_id": self._client_id}
         body = prepare_token_request(
             "authorization_code", redirect_uri=redirect_uri, code=code, code_verifier=verifier, **public

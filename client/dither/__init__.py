@@ -10,108 +10,149 @@ drawn twice, and `max_epsilon` is a limit that no service can raise.
 0.5
 """
 
-from dither._answers import (
-    Bin,
-    CellShare,
-    ChoiceShare,
-    Coordinate,
-    Count,
-    FoundRange,
-    Interval,
-    LabelAnswer,
-    Line,
-    LineNumber,
-    LinePoint,
-    Prediction,
-    Quartile,
-    Release,
-    SearchesPart,
-    Series,
-    SeriesAnswer,
-    Spread,
-    Statistic,
-)
-from dither._base import __version__
-from dither._client import AsyncClient, Client
-from dither._documents import (
-    Account,
-    Amounts,
-    Bounds,
-    Budget,
-    Contribution,
-    EpsilonRange,
-    GaussianAmounts,
-    Invitation,
-    Measure,
-    NewInvitation,
-    NewToken,
-    NewWebhook,
-    Promise,
-    Publication,
-    Quota,
-    Raise,
-    ReportingRange,
-    Schedule,
-    Session,
-    SessionSpending,
-    Study,
-    StudySpending,
-    StudyText,
-    Token,
-    TokenUsage,
-    Webhook,
-)
-from dither._errors import (
-    AlreadyContributed,
-    ConnectionFailed,
-    DeviceRefusal,
-    DirectoryRequired,
-    DitherError,
-    EpsilonBelowSpent,
-    FieldProblem,
-    InvalidRequest,
-    LedgerError,
-    MaxEpsilonExceeded,
-    NoGain,
-    ProblemError,
-    ProtocolFault,
-    ReportAfterSpending,
-    ResponseError,
-    SaysNothing,
-    SessionChanged,
-    SessionUnsound,
-    StudyChanged,
-    StudyUnsound,
-    TimedOut,
-    TransportError,
-    UnsupportedMechanism,
-)
-from dither._files import RecordFile
-from dither._flow import Retry
-from dither._models import (
-    BatchProgress,
-    BatchResult,
-    DeviceLedger,
-    LedgerEntry,
-    Participation,
-    Record,
-    RecordResult,
-    SessionEntry,
-)
-from dither._operations import check_records
-from dither._plans import (
-    ExpectedRange,
-    ExpectedValues,
-    Newcomers,
-    Plan,
-    PlannedEstimator,
-    PlannedQuestion,
-    PlannedRefusal,
-    Plans,
-    Standing,
-)
-from dither._stores import Store
-from dither._tables import save_table, to_dataframe
+import typing
+
+if typing.TYPE_CHECKING:
+    from dither._answers import (
+        Bin,
+        CellShare,
+        ChoiceShare,
+        Coordinate,
+        Count,
+        FoundRange,
+        Interval,
+        LabelAnswer,
+        Line,
+        LineNumber,
+        LinePoint,
+        Prediction,
+        Quartile,
+        Release,
+        SearchesPart,
+        Series,
+        SeriesAnswer,
+        Spread,
+        Statistic,
+    )
+    from dither._base import __version__
+    from dither._client import AsyncClient, Client
+    from dither._documents import (
+        Account,
+        Amounts,
+        Bounds,
+        Budget,
+        Contribution,
+        EpsilonRange,
+        GaussianAmounts,
+        Invitation,
+        Measure,
+        NewInvitation,
+        NewToken,
+        NewWebhook,
+        Promise,
+        Publication,
+        Quota,
+        Raise,
+        ReportingRange,
+        Schedule,
+        Session,
+        SessionSpending,
+        Study,
+        StudySpending,
+        StudyText,
+        Token,
+        TokenUsage,
+        Webhook,
+    )
+    from dither._errors import (
+        AlreadyContributed,
+        ConnectionFailed,
+        DeviceRefusal,
+        DirectoryRequired,
+        DitherError,
+        EpsilonBelowSpent,
+        FieldProblem,
+        InvalidRequest,
+        LedgerError,
+        MaxEpsilonExceeded,
+        NoGain,
+        ProblemError,
+        ProtocolFault,
+        ReportAfterSpending,
+        ResponseError,
+        SaysNothing,
+        SessionChanged,
+        SessionUnsound,
+        StudyChanged,
+        StudyUnsound,
+        TimedOut,
+        TransportError,
+        UnsupportedMechanism,
+    )
+    from dither._files import RecordFile
+    from dither._flow import Retry
+    from dither._models import (
+        BatchProgress,
+        BatchResult,
+        DeviceLedger,
+        LedgerEntry,
+        Participation,
+        Record,
+        RecordResult,
+        SessionEntry,
+    )
+    from dither._operations import check_records
+    from dither._plans import (
+        ExpectedRange,
+        ExpectedValues,
+        Newcomers,
+        Plan,
+        PlannedEstimator,
+        PlannedQuestion,
+        PlannedRefusal,
+        Plans,
+        Standing,
+    )
+    from dither._stores import Store
+    from dither._tables import save_table, to_dataframe
+else:
+
+    def __getattr__(name):
+        """Load all names at the first one."""
+        if name not in __all__:
+            raise AttributeError(name)
+        from dither import (
+            _answers,
+            _base,
+            _client,
+            _documents,
+            _errors,
+            _files,
+            _models,
+            _operations,
+            _plans,
+            _tables,
+        )
+
+        for module in (
+            _answers,
+            _base,
+            _client,
+            _documents,
+            _errors,
+            _files,
+            _models,
+            _operations,
+            _plans,
+            _tables,
+        ):
+            for key, value in vars(module).items():
+                if key in __all__:
+                    globals()[key] = value
+                    if key != "__version__":
+                        value.__module__ = "dither"
+        return globals()[name]
+
 
 __all__ = [
     "Account",
@@ -209,8 +250,3 @@ __all__ = [
     "save_table",
     "to_dataframe",
 ]
-
-for _name in __all__:
-    if hasattr(globals()[_name], "__module__"):
-        globals()[_name].__module__ = "dither"  # users read `dither.ProblemError`, not a private module
-del _name

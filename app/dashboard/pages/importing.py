@@ -10,10 +10,9 @@ import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import dither
-from dither._wire import build, decode
 from dither.device.numbers import Number, Numeric
 from starlette.responses import Response
 
@@ -26,7 +25,9 @@ from app.dashboard.routing import ADMIN, PageRoute
 from app.services.contributing.batches import Batch, BatchReader, BatchResult, Format
 from app.services.work import checkpoint, run
 from app.web.documents.study_out import StudyOut
-from app.web.file_check import FileCheck, check_file, reading_of
+
+if TYPE_CHECKING:
+    from app.web.file_check import FileCheck
 
 Tag = Literal["central", "public"]
 
@@ -88,8 +89,8 @@ async def _page(
     *,
     refusal: ServiceError | None = None,
     upload: Upload | None = None,
-    check: FileCheck | None = None,
-    described: dither.Study | None = None,
+    check: "FileCheck | None" = None,
+    described: "dither.Study | None" = None,
     result: BatchResult | None = None,
     refusals: Sequence[Mapping[str, str]] = (),
     left_out: int = 0,
@@ -108,7 +109,7 @@ async def _page(
         fields={**request.fields, **dict(_texts(options))},
         kept=None if upload is None else base64.b64encode(upload.content).decode(),
         check=check,
-        reading=[] if check is None or described is None else [*reading_of(check, described)],
+        reading=_reading(check, described),
         faults={}
         if check is None
         else {
@@ -154,6 +155,15 @@ def _upload(request: PageRequest) -> Upload:
     )
 
 
+def _reading(check: "FileCheck | None", described: "dither.Study | None") -> Sequence[tuple[str, str]]:
+    """How a file is read, in words."""
+    if check is None or described is None:
+        return []
+    from app.web.file_check import reading_of  # with it the SDK, which nothing else of the service needs
+
+    return [*reading_of(check, described)]
+
+
 def _texts(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Options as the form has them."""
     for name, value in options.items():
@@ -163,19 +173,23 @@ def _texts(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield name, "\n".join(value) if isinstance(value, tuple) else value or ""
 
 
-def _described(study: Study) -> dither.Study:
+def _described(study: Study) -> "dither.Study":
     """A study as the SDK sees it; those who trust no one add noise before anything reaches this page."""
+    from dither._wire import build, decode
+
     document = StudyOut.model_validate(study).model_dump_json().encode()
     found = build(dither.Study, decode(document))
     return replace(found, trust=tuple(tag for tag in found.trust if tag != Trust.LOCAL.value))
 
 
-def _checked(upload: Upload, study: dither.Study, most: int) -> FileCheck:
+def _checked(upload: Upload, study: "dither.Study", most: int) -> "FileCheck":
     """How a file would be read.
 
     Raises:
         InvalidRequest: it cannot be read, or says something that no file can mean.
     """
+    from app.web.file_check import check_file
+
     content = upload.content
     try:
         if content.startswith(b"\x1f\x8b"):
@@ -199,7 +213,7 @@ def _checked(upload: Upload, study: dither.Study, most: int) -> FileCheck:
 
 
 def _batch(
-    request: PageRequest, study: Study, upload: Upload, check: FileCheck, described: dither.Study
+    request: PageRequest, study: Study, upload: Upload, check: "FileCheck", described: "dither.Study"
 ) -> tuple[Batch, Sequence[int]]:
     """What is imported, the rows that are right: as records, and their numbers."""
     services, numbers = request.api.services, list[int]()
@@ -214,7 +228,7 @@ def _batch(
     return reader.finish(), numbers
 
 
-def _fields(record: dither.Record, study: dither.Study, upload: Upload) -> Mapping[str, object]:
+def _fields(record: "dither.Record", study: "dither.Study", upload: Upload) -> Mapping[str, object]:
     """A row as the fields of a contribution."""
     value: Any = record.value
     fields: dict[str, object] = {"subject": str(record.subject), "trust": record.trust or upload.trust}
