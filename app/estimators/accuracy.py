@@ -159,8 +159,10 @@ class PredictedErrors:
             bounds: See `conclude`.
         """
         step, bias, kept = self.population_step, self.bias, self.kept
+        # Where noise hides the variance, its bounds are the same at all levels.
+        laws = {variance: self.law(variance) for variance in {variance for variance, _ in bounds}}
         return [
-            self.law(variance).quantile(level + risk) + step + bias + kept
+            laws[variance].quantile(level + risk) + step + bias + kept
             for level, (variance, risk) in zip(confidence.levels(), bounds, strict=True)
         ]
 
