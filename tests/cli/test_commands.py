@@ -589,9 +589,11 @@ OF_EXAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
                 "age": RANGE,
                 "party": {"choices": ["red", "green"]},
                 "sex": {"choices": ["f", "m"]},
-            }
+            },
+            "default_share": 0.3,
         },
-        {"values": {"income": 40, "age": 30, "party": "red", "sex": "f"}},
+        # With less of their epsilons noise would hide how far numbers are spread.
+        {"epsilon": 4, "values": {"income": 40, "age": 30, "party": "red", "sex": "f"}},
     ),
 }
 """Studies that examples ask, and what each person says there."""
