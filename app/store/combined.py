@@ -46,6 +46,7 @@ class _Row:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _News:
     newest: int | None
+    means: bool
     others: bool
     combined: int
     ended: bool
@@ -67,6 +68,7 @@ READ_SOURCES = Sql.of(_Row)(f"""
 
 READ_NEWS = Sql.of(_News)(f"""
     SELECT max(release.number) AS newest,
+           coalesce(bool_or(release.estimator <> 'describe'), false) AS means,
            coalesce(count(DISTINCT piece.family) > 1
                     OR bool_or(release.family <> :family OR release.question <> :question), false) AS others,
            (SELECT coalesce(max(number), 0) FROM release
@@ -94,7 +96,8 @@ async def has_news(
 ) -> bool:
     """Whether answers came after the last combination, and there is more than one answer to the question.
 
-    Not where all have left who are in one: then there is no answer without asking others.
+    Not where all have left who are in one: then there is no answer without asking others. Nor where only
+    descriptions paid: the first mean is as accurate as its own share makes it, not as a part of theirs does.
 
     Args:
         connection: In a transaction.
@@ -106,7 +109,7 @@ async def has_news(
     news = await READ_NEWS.one(
         connection, study_id=study_id, family=family, combined=combined, question=question
     )
-    if news.newest is None or not news.others or news.ended or news.newest <= news.combined:
+    if news.newest is None or not (news.means and news.others) or news.ended or news.newest <= news.combined:
         return False
     return await READ_THERE.one(connection, study_id=study_id)
 

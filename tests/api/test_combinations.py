@@ -185,26 +185,26 @@ async def test_a_plan_says_that_the_next_read_is_free_until_it_was_made(service:
 
 
 @CURRENCIES
-async def test_the_sums_of_a_description_are_read_as_a_mean_for_nothing_and_beside_means(
+async def test_the_sums_of_a_description_are_read_with_a_mean_for_nothing(
     service: Service, currency: dict[str, Any]
 ) -> None:
     await crowded(service, 2000, **currency)
     described = await ask(service, statistic="describe", share=0.4)
-    planned = dict((await service.call("GET", f"{STUDY}/plan", "analyse")).json())
-    assert planned["free"]
-    before = await paid(service)
-    first = await mean(service)
-    assert (await paid(service), first["epsilon_max"]) == (before, 0)
-    assert first["combines"] == [described["id"]]
-    assert first["interval"]["upper"] == pytest.approx(described["mean"]["interval"]["upper"])
+    # A mean for a part of a description's price would be less accurate than one for the share of a mean.
+    assert not (await service.call("GET", f"{STUDY}/plan", "analyse")).json()["free"]
+    answer = await mean(service)
     most = "mu2_max" if currency else "epsilon_max"
-    assert first[f"{most}_total"] == described[most]
-    # What is paid for later is better for it, too.
-    answer = await ask(service, share=0.1)
-    second = await mean(service)
-    assert second["combines"] == [described["id"], answer["id"]]
-    assert second["predicted_error"] < min(first["predicted_error"], answer["predicted_error"])
-    assert width(second) < min(width(first), width(answer))
+    assert answer[most] > 0
+    assert "combines" not in answer
+    before = await paid(service)
+    assert (await service.call("GET", f"{STUDY}/plan", "analyse")).json()["free"]
+    both = await mean(service)
+    assert (await paid(service), both["epsilon_max"]) == (before, 0)
+    assert both["combines"] == [described["id"], answer["id"]]
+    assert both[f"{most}_total"] == pytest.approx(described[most] + answer[most])
+    assert both["predicted_error"] < answer["predicted_error"]
+    widths = [one["interval"]["upper"] - one["interval"]["lower"] for one in (described["mean"], answer)]
+    assert width(both) < min(widths)
     assert (await service.api.services.ledger.audit()).clean
 
 
@@ -214,15 +214,14 @@ async def test_where_it_is_secret_who_is_there_a_description_is_combined_with_me
 ) -> None:
     await hidden(service, 4_000, **definition)
     described = await ask(service, statistic="describe", share=0.3)
+    answer = await mean(service)
+    assert "combines" not in answer
     before = await paid(service)
-    first = await mean(service)
-    assert (await paid(service), first["combines"], first["weights"]) == (before, [described["id"]], [1])
-    assert first["interval"]["upper"] == pytest.approx(described["mean"]["interval"]["upper"])
-    answer = await ask(service, share=0.1)
-    second = await mean(service)
-    assert second["combines"] == [described["id"], answer["id"]]
+    both = await mean(service)
+    assert (await paid(service), both["combines"]) == (before, [described["id"], answer["id"]])
     # Some of what they say of the number of people is noise, and precisions add up.
-    assert width(second) < 1.02 * min(width(first), width(answer))
+    ends = described["mean"]["interval"]
+    assert width(both) < 1.02 * min(ends["upper"] - ends["lower"], width(answer))
     assert (await service.api.services.ledger.audit()).clean
 
 
