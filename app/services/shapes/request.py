@@ -22,7 +22,7 @@ from app.services.shapes.questions import (
     ShapeQuestion,
 )
 from app.services.shapes.steps import ShapeStep, plan_step
-from app.services.statistics import measured, planning
+from app.services.statistics import planning
 from app.services.statistics.any_request import AnyRequest, AnySituation
 from app.services.statistics.asked_accuracy import Readable
 from app.services.statistics.questions import Ask
@@ -31,8 +31,8 @@ from app.services.work import run
 from app.sessions.documents import from_document
 from app.sessions.search import Search
 from app.sessions.searched import Searched
-from app.store import cohorts, sessions
 from app.store import releases as store
+from app.store import sessions
 from app.store.database import Connection
 
 PlannedShape = ShapeStep | AnyPlan
@@ -109,19 +109,10 @@ class ShapeRequest(AnyRequest):
         question = self.question
         return question.measure if question.estimator == DESCRIBE or question.choices else ""
 
-    async def people(self, connection: Connection) -> Sequence[Cohort]:
-        """See `AnyRequest`."""
-        rows = self.among(await cohorts.read_cohorts(connection, self.study.id))
-        return await measured.summed(connection, self.study, self.measure_summed, rows)
-
-    async def profile(self, connection: Connection) -> Sequence[Cohort]:
-        """See `AnyRequest`."""
-        measure = self.question.measure if self.question.choices else ""
-        return self.among(await measured.read_profile(connection, self.study, measure))
-
-    def among(self, rows: Sequence[Cohort]) -> Sequence[Cohort]:
-        """The cohorts of whom the question asks."""
-        return self.question.among(self.study.definition, rows)
+    @property
+    def measure_reported(self) -> str:
+        """Of a choice alone: of numbers their reports are read by bin."""
+        return self.question.measure if self.question.choices else ""
 
     async def searched(self, connection: Connection) -> Searched | None:
         """What finished searches say, where a quantile of all people is asked for: answers have no labels."""

@@ -19,14 +19,14 @@ from app.core.study import Study, StudyDefinition
 from app.estimators.interface import Accuracy, Estimator, NotApplicable
 from app.estimators.together import KnownError
 from app.services.replies import Idempotency
-from app.services.statistics import gain, says_nothing
+from app.services.statistics import gain, measured, says_nothing
 from app.services.statistics.any_made import AnyMade
 from app.services.statistics.any_question import AnyQuestion
 from app.services.statistics.levels import Numbered
 from app.services.statistics.questions import SUM, Ask
 from app.services.statistics.reaching import smallest
 from app.services.statistics.reading import Reading
-from app.store import pieces
+from app.store import cohorts, pieces
 from app.store import releases as store
 from app.store.database import Connection
 
@@ -164,13 +164,28 @@ class AnyRequest(ABC):
         found = await self.standing(connection, any_share=any_share or self.until is not None)
         return found if self.until is None or (found and _is_near(found.body, *self.until)) else None
 
-    @abstractmethod
-    async def people(self, connection: Connection) -> Sequence[Cohort]:
-        """The people of whom it asks, for an answer."""
+    @property
+    def measure_summed(self) -> str:
+        """Of which of several measures people's sums are needed, for an answer."""
+        return self.question.measure
 
-    @abstractmethod
+    @property
+    def measure_reported(self) -> str:
+        """Of which of several measures the sums of reports are needed, for a plan."""
+        return self.question.measure
+
+    async def people(self, connection: Connection) -> Sequence[Cohort]:
+        """The people of whom it asks, for an answer: the folded cohorts, with what they sum up to."""
+        rows = self.among(await cohorts.read_cohorts(connection, self.study.id))
+        return await measured.summed(connection, self.study, self.measure_summed, rows)
+
     async def profile(self, connection: Connection) -> Sequence[Cohort]:
         """The same as they are now, for a plan."""
+        return self.among(await measured.read_profile(connection, self.study, self.measure_reported))
+
+    def among(self, rows: Sequence[Cohort]) -> Sequence[Cohort]:
+        """The cohorts of whom the question asks."""
+        return self.question.among(self.study.definition, rows)
 
     @property
     @abstractmethod

@@ -7,7 +7,6 @@ from dither.device.measures import epsilon_of_each, reported
 
 from app.core.cohort import Cohort
 from app.core.study import Study, Trust
-from app.services.statistics.questions import Resolved
 from app.store import bins, cohorts
 from app.store.database import Connection
 from app.store.releases import CohortsChanged
@@ -38,16 +37,8 @@ async def summed(
     )
 
 
-async def read_cohorts(connection: Connection, study: Study, resolved: Resolved) -> Sequence[Cohort]:
-    """The folded cohorts, with the sums of what the question is about."""
-    rows: Sequence[Cohort] = await cohorts.read_cohorts(connection, study.id)
-    if not resolved.measure:
-        return rows
-    return await summed(connection, study, resolved.measure, resolved.among(study.definition, rows))
-
-
 async def read_profile(connection: Connection, study: Study, measure: str) -> Sequence[Cohort]:
-    """The same for plans: with the rows that are not folded yet, and sums of reports alone."""
+    """All cohorts, for plans: with the rows that are not folded yet, and sums of reports alone."""
     rows = await cohorts.read_profile(connection, study.id)
     if not measure or Trust.LOCAL not in study.definition.trust:
         return _reporting(study, rows)

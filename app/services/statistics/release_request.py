@@ -12,7 +12,7 @@ from app.core.study import StudyDefinition
 from app.estimators import registry
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.interface import Accuracy, Estimator, NotApplicable, Question
-from app.services.statistics import measured, planning, says_nothing
+from app.services.statistics import planning, says_nothing
 from app.services.statistics.alone import Alone
 from app.services.statistics.any_request import AnyRequest, AnySituation, numbered
 from app.services.statistics.asked_accuracy import Readable
@@ -86,14 +86,6 @@ class ReleaseRequest(AnyRequest):
     def combining(self) -> Self:
         """The request as one for a combination, which is free."""
         return replace(self, asker=None, allow_worse=True, combines=True)
-
-    async def people(self, connection: Connection) -> Sequence[Cohort]:
-        """See `AnyRequest`."""
-        return await measured.read_cohorts(connection, self.study, self.question)
-
-    async def profile(self, connection: Connection) -> Sequence[Cohort]:
-        """See `AnyRequest`."""
-        return await measured.read_profile(connection, self.study, self.question.measure)
 
     @property
     def widest(self) -> float:
@@ -180,10 +172,9 @@ class MeanSituation(AnySituation[ReleaseRequest]):
     async def read(
         cls, connection: Connection, request: ReleaseRequest, rows: Sequence[Cohort], *, epoch: int
     ) -> "MeanSituation":
-        """Read what else there is, all cohorts given."""
+        """See `AnySituation`."""
         definition, resolved = request.study.definition, request.question
-        cohorts = resolved.among(definition, rows)
-        people = Crowd.of(definition, cohorts, resolved)
+        people = Crowd.of(definition, rows, resolved)
         before, kept = await request.kept(connection)
         best, variance = None, None
         last = await store.read_last_mean(connection, request.study.id, resolved.measure)
@@ -196,7 +187,7 @@ class MeanSituation(AnySituation[ReleaseRequest]):
         number = people.people if request.compares else None
         return cls(
             epoch=epoch,
-            cohorts=cohorts,
+            cohorts=rows,
             people=people,
             question=replace(
                 resolved.question(definition, people=number, variance=variance),

@@ -186,7 +186,7 @@ class Releases(Answering[ReleaseRequest, MeanSituation]):
 
         async def body(connection: Connection) -> tuple[MeanSituation, Sources, Resolved]:
             epochs = await cohorts.read_epochs(connection, study.id)
-            rows = [] if secret else await cohorts.read_cohorts(connection, study.id)
+            rows = [] if secret else request.among(await cohorts.read_cohorts(connection, study.id))
             sources, own = await combined.read_sources(connection, study.id), request
             if secret:
                 sources, level = combining_secret.chosen(definition, sources)
