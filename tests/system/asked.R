@@ -9,7 +9,7 @@ range <- list(lower = 0, upper = 100)
 measures <- list(
   income = range, age = range, party = list(choices = c("red", "green")), sex = list(choices = c("f", "m"))
 )
-made <- admin$create_study("house", measures = measures, tilt = 0, epsilon_max = 3)
+made <- admin$create_study("house", measures = measures, tilt = 0, epsilon_max = 8)
 house <- data.frame(
   subject = paste0("h", 1:300), income = 1:300 %% 100, age = 1:300 %% 50, party = c("red", "green"),
   sex = factor(c("f", "f", "m"))
@@ -17,9 +17,9 @@ house <- data.frame(
 faulty <- transform(house[1:3, ], subject = paste0("x", 1:3), income = c(1, 1, 1000))
 eve <- list(income = 5, age = 6, party = "red", sex = "f")
 given <- list(
-  many = app$contribute_many("house", house, epsilon = 3, trust = "central", chunk = 100)$status,
-  faulty = app$contribute_many("house", faulty, epsilon = 3, trust = "central", chunk = 2)$row,
-  one = app$contribute("house", "eve", eve, epsilon = 3, trust = "central"),
+  many = app$contribute_many("house", house, epsilon = 8, trust = "central", chunk = 100)$status,
+  faulty = app$contribute_many("house", faulty, epsilon = 8, trust = "central", chunk = 2)$row,
+  one = app$contribute("house", "eve", eve, epsilon = 8, trust = "central"),
   replaced = app$replace("poll", "p0", "green", epsilon = 2, trust = "central"),
   withdrawn = is.null(app$withdraw("poll", "p1")),
   budget = app$budget("p0")$epsilon.reserved
