@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
+from itertools import compress
 from operator import itemgetter
 from typing import Any, Generic, Self, TypeVar, overload
 
@@ -69,6 +70,11 @@ class Columns(Sequence[Record], Generic[Record]):
             return type(self).of([self[place] for place in places])
         columns = {name: _picked(column, places) for name, column in self._columns.items()}
         return type(self)(columns, len(places))
+
+    def where(self, flags: Sequence[object]) -> Self:
+        """The records whose flag is true, which keep the fields that have columns."""
+        columns = {name: list(compress(column, flags)) for name, column in self._columns.items()}
+        return type(self)(columns, sum(map(bool, flags)))
 
     @classmethod
     def together(cls, parts: Sequence[Sequence[Record]], names: Sequence[str]) -> Self:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar, Self
 
 from app.accounting.measurement import recorded
@@ -18,7 +19,7 @@ from app.services.statistics.mean_drafts import said_of
 from app.services.statistics.questions import Resolved
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Alone(AnyMade):
     """An answer with noise of its own that can be made.
 
@@ -49,7 +50,7 @@ class Alone(AnyMade):
         estimator, plan, question = planning.choose(study, crowd, resolved, question, among)
         return cls(study=study, estimator=estimator, question=question, plan=plan, crowd=crowd)
 
-    @property
+    @cached_property
     def costs(self) -> Sequence[int]:
         """What each person of each group pays [the study's currency]."""
         return planning.costs(self.plan, self.crowd, self.study)
@@ -82,7 +83,7 @@ class Alone(AnyMade):
     def said(self, study: StudyDefinition, resolved: Resolved, cohorts: Sequence[Cohort]) -> Said:
         """Price, draw, read. Fails closed: whatever goes wrong, there is no answer. Draws entropy."""
         people, plan = self.crowd, self.plan
-        charges = planning.charges(plan, people, study)
+        charges = planning.charges_of(self.costs, people)
         values = planning.noisy(plan, people)
         apart = kept_of(study, resolved, people, plan, values, charges)
         most = self.most

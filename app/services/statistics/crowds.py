@@ -3,7 +3,7 @@
 from collections.abc import Container, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise, repeat
+from itertools import repeat
 from operator import ge, sub
 from typing import TypeVar
 
@@ -165,7 +165,7 @@ class Crowd:
         return self._by_group(self.cohorts.column("id"))
 
     def _by_group(self, values: Sequence[T]) -> list[list[T]]:
-        found: list[list[T]] = [[] for _ in self.groups]
+        found: list[list[T]] = [[] for _ in range(len(self.groups))]
         for place, value in zip(self.places, values, strict=True):
             found[place].append(value)
         return found
@@ -262,22 +262,25 @@ class Crowd:
         able = [tag is Trust.LOCAL and part for tag, part in self.groups.rows("trust", "participates")]
         return frozenset(cohort for cohort, has_part in self.by_cohort(able) if has_part)
 
+    @cached_property
+    def in_order(self) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
+        """Ids and counts of the cohorts, and the places of their groups, in the order of ids."""
+        ids, counts = self.cohorts.column("id"), self.cohorts.column("count")
+        order = sorted(range(len(ids)), key=ids.__getitem__)
+        ordered = [[column[cohort] for cohort in order] for column in (ids, counts, self.places)]
+        return ordered[0], ordered[1], ordered[2]
+
     def used(self) -> AllUsed:
         """Every cohort whose sums may be in the answer, in the order of ids."""
+        ids, counts, places = self.in_order
+        able = self.groups.column("participates")
         # What a central group offers; local and public people need not have anything left.
         offers = [
-            (epsilon if trust is Trust.CENTRAL else 0) if participates else None
-            for trust, epsilon, participates in self.groups.rows("trust", "epsilon", "participates")
+            epsilon if trust is Trust.CENTRAL else 0
+            for trust, epsilon in self.groups.rows("trust", "epsilon")
         ]
-        here = zip(*map(self.cohorts.column, ("id", "count")), self.places, strict=True)
-        return AllUsed.of_rows(
-            ("cohort_id", "count", "offer"),
-            [
-                (cohort, count, offer)
-                for cohort, count, place in sorted(here)
-                if (offer := offers[place]) is not None
-            ],
-        )
+        columns = {"cohort_id": ids, "count": counts, "offer": list(map(offers.__getitem__, places))}
+        return AllUsed(columns, len(ids)).where(list(map(able.__getitem__, places)))
 
     def charges(self, costs: Sequence[int]) -> Charges:
         """What an answer costs each cohort, of what it costs a person of each group, in the order of ids.
@@ -285,10 +288,12 @@ class Crowd:
         Raises:
             InternalFault: a cohort is in two groups, for example of two labels.
         """
-        due = sorted((cohort, cost) for cohort, cost in self.by_cohort(costs) if cost)
-        if any(one == other for (one, _), (other, _) in pairwise(due)):
+        ids, _, places = self.in_order
+        due = list(map(costs.__getitem__, places))
+        charges = Charges({"cohort_id": ids, "epsilon": due}, len(ids)).where(due)
+        if len(set(charges.column("cohort_id"))) < len(charges):
             raise InternalFault("A cohort is charged twice.")
-        return Charges.of_rows(("cohort_id", "epsilon"), due)
+        return charges
 
 
 def by_label(study: StudyDefinition, question: Q, cohorts: Sequence[Cohort]) -> list[tuple[Q, Crowd]]:

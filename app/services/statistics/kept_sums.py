@@ -19,6 +19,7 @@ there is drawn given sums of its own, and these are no such sums.
 """
 
 from collections.abc import Sequence
+from operator import mul
 
 from app.core.epsilon import MICRO
 from app.core.piece import Members, Piece
@@ -70,13 +71,15 @@ def _of_public(
         return None
     weights = plan.queries[0].sum_weights
     costs = dict(Charges.of(charges).rows("cohort_id", "epsilon"))
-    members = sorted(
-        (cohort, weights[place], count, costs[cohort])
-        for cohort, count, place in zip(
-            people.cohorts.column("id"), people.cohorts.column("count"), people.places, strict=True
-        )
-        if cohort in costs and weights[place] and count
-    )
+    ids, counts, places = people.in_order
+    columns = {
+        "cohort_id": ids,
+        "weight": list(map(weights.__getitem__, places)),
+        "count": counts,
+        "charged": list(map(costs.get, ids)),
+    }
+    members = Members(columns, len(ids))
+    members = members.where(list(map(all, members.rows("weight", "count", "charged"))))
     if not members:
         return None
     # What public people have in it is known exactly.
@@ -84,10 +87,10 @@ def _of_public(
         weight if trust is Trust.PUBLIC else 0
         for weight, trust in zip(weights, people.groups.column("trust"), strict=True)
     ]
-    first, second = (
-        value - sum(weight * total for weight, total in zip(public, people.sums(name), strict=True))
-        for value, name in zip(values, ("total", "total_squares"), strict=True)
-    )
+    first, second = values
+    if any(public):
+        first -= sum(map(mul, public, people.sums("total")))
+        second -= sum(map(mul, public, people.sums("total_squares")))
     times = noise.counted(MICRO)
     return Piece(
         number=1,
@@ -96,7 +99,7 @@ def _of_public(
         scale=noise.scale(drawn, MICRO),
         sums=(times * first, times * second),
         refinable=False,
-        members=Members.of_rows(("cohort_id", "weight", "count", "charged"), members),
+        members=members,
     )
 
 

@@ -92,7 +92,15 @@ def says_spread(study: StudyDefinition, plan: Plan, answered: Question) -> bool:
 
 def charges(plan: Plan, people: Crowd, study: StudyDefinition) -> Charges:
     """What a plan costs each cohort, priced from its queries and noise alone, in the order of ids."""
-    due = costs(plan, people, study)
+    return charges_of(costs(plan, people, study), people)
+
+
+def charges_of(due: Sequence[int], people: Crowd) -> Charges:
+    """What each cohort is charged, of what a plan costs a person of each group, in the order of ids.
+
+    Raises:
+        InternalFault: a group is charged more than it offers.
+    """
     check_charges(due, people.groups)
     return people.charges(due)
 
