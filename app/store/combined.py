@@ -1,4 +1,4 @@
-"""The noisy sums of a study's values, whichever questions paid for them, which one answer combines."""
+"""The noisy sums of the same values, whichever questions paid for them, which one answer combines."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from uuid import UUID
 from app.core.piece import Piece
 from app.core.release import Draft
 from app.store.pieces import COLUMNS, PieceColumns, piece_of
-from app.store.releases import WHOLE_MEAN, CohortsChanged
+from app.store.releases import SAID, WHOLE_MEAN, CohortsChanged
 from app.store.sql import Connection, Sql
 
 
@@ -53,16 +53,16 @@ class _News:
 
 
 # Of an answer with noise of its own there are sums only if they are of all people: see
-# `app.services.statistics.kept_sums`.
-OF_ALL = f"""(release.share_before IS NULL
-      OR {WHOLE_MEAN} AND CAST(convert_from(release.body, 'UTF8') AS jsonb)->'by' IS NULL)"""
+# `app.services.statistics.kept_sums`. Of a study of one value no document is read for what they are sums of.
+OF_VALUES = f"""(release.share_before IS NULL OR {WHOLE_MEAN} AND {SAID}->'by' IS NULL)
+      AND (CAST(:measure AS text) = '' OR {SAID}->>'measure' = CAST(:measure AS text))"""
 
 READ_SOURCES = Sql.of(_Row)(f"""
     SELECT release.id AS release, release.number AS at, piece.family, piece.number, {COLUMNS},
            CASE WHEN release.share_before IS NULL THEN release.noise - 'measured' END AS noise,
            release.epsilon_max AS most
     FROM piece JOIN release ON release.id = piece.release_id
-    WHERE piece.study_id = :study_id AND {OF_ALL}
+    WHERE piece.study_id = :study_id AND {OF_VALUES}
     ORDER BY release.number, piece.number
 """)
 
@@ -75,7 +75,7 @@ READ_NEWS = Sql.of(_News)(f"""
             WHERE study_id = :study_id AND family = :combined) AS combined,
            (SELECT state IN ('archived', 'retired') FROM study WHERE id = :study_id) AS ended
     FROM piece JOIN release ON release.id = piece.release_id
-    WHERE piece.study_id = :study_id AND {OF_ALL}
+    WHERE piece.study_id = :study_id AND {OF_VALUES}
 """)
 
 
@@ -83,7 +83,7 @@ READ_NEWS = Sql.of(_News)(f"""
 READ_THERE = Sql.of(bool)(f"""
     SELECT EXISTS (
         SELECT FROM piece JOIN release ON release.id = piece.release_id
-        WHERE piece.study_id = :study_id AND {OF_ALL}
+        WHERE piece.study_id = :study_id AND {OF_VALUES}
           AND (piece.cohorts = '{{}}' OR EXISTS (
               SELECT FROM cohort
               WHERE cohort.study_id = :study_id AND cohort.id = ANY(piece.cohorts) AND cohort.count > 0))
@@ -92,7 +92,12 @@ READ_THERE = Sql.of(bool)(f"""
 
 
 async def has_news(
-    connection: Connection, study_id: int, family: bytes, combined: bytes, question: bytes | None = None
+    connection: Connection,
+    study_id: int,
+    measure: str,
+    family: bytes,
+    combined: bytes,
+    question: bytes | None = None,
 ) -> bool:
     """Whether answers came after the last combination, and there is more than one answer to the question.
 
@@ -102,21 +107,22 @@ async def has_news(
     Args:
         connection: In a transaction.
         study_id: The study; one that has ended has no news.
+        measure: Of several the one that the question is about; empty in a study of one value.
         family: The question.
         combined: What its combinations are kept under.
         question: Its digest, where answers that took other shares do not stand for it.
     """
     news = await READ_NEWS.one(
-        connection, study_id=study_id, family=family, combined=combined, question=question
+        connection, study_id=study_id, measure=measure, family=family, combined=combined, question=question
     )
     if news.newest is None or not (news.means and news.others) or news.ended or news.newest <= news.combined:
         return False
-    return await READ_THERE.one(connection, study_id=study_id)
+    return await READ_THERE.one(connection, study_id=study_id, measure=measure)
 
 
-async def read_sources(connection: Connection, study_id: int) -> Sources:
-    """All that there is to be combined."""
-    rows = await READ_SOURCES.all(connection, study_id=study_id)
+async def read_sources(connection: Connection, study_id: int, measure: str) -> Sources:
+    """All that there is to be combined; of a study of several measures, about the one given."""
+    rows = await READ_SOURCES.all(connection, study_id=study_id, measure=measure)
     last = {row.family: row.release for row in rows}
     return Sources(
         releases=tuple(last.values()),
@@ -127,8 +133,8 @@ async def read_sources(connection: Connection, study_id: int) -> Sources:
     )
 
 
-async def check_newest(connection: Connection, draft: Draft) -> None:
-    """Make sure that nothing more is there to be combined. Call with the chain locked.
+async def check_newest(connection: Connection, draft: Draft, measure: str) -> None:
+    """Make sure that nothing more about a measure is there to be combined. Call with the chain locked.
 
     Raises:
         CohortsChanged: another answer was quicker: plan again.
@@ -136,6 +142,8 @@ async def check_newest(connection: Connection, draft: Draft) -> None:
     if draft.newest is None:
         return
     kept = b"" if draft.asked is None else draft.asked.family
-    news = await READ_NEWS.one(connection, study_id=draft.study_id, family=kept, combined=kept, question=None)
+    news = await READ_NEWS.one(
+        connection, study_id=draft.study_id, measure=measure, family=kept, combined=kept, question=None
+    )
     if news.newest != draft.newest:
         raise CohortsChanged

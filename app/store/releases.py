@@ -110,7 +110,10 @@ READ_RELEASE = Sql.of(StoredRelease)(f"{STORED} WHERE release.id = :id")
 
 OVER_RANGE = "release.standard_error IS NOT NULL AND release.estimator <> 'found_range'"
 
-WHOLE_MEAN = f"{OVER_RANGE} AND CAST(convert_from(release.body, 'UTF8') AS jsonb)->'where' IS NULL"
+SAID = "CAST(convert_from(release.body, 'UTF8') AS jsonb)"
+"""What a release says."""
+
+WHOLE_MEAN = f"{OVER_RANGE} AND {SAID}->'where' IS NULL"
 
 _OF_ALL = f"{OVER_RANGE} AND said->'where' IS NULL"
 

@@ -211,9 +211,11 @@ async def test_each_measure_has_answers_of_its_own_at_the_price_of_one_mean(serv
     fresh = await release(service, study, measure="age", share=0.1, fresh=True)
     assert fresh["estimate"] == pytest.approx(34.5, abs=4)
     assert await spent(service, study, "p7") == 7
-    # Answers about a measure are not combined, least of all across measures.
+    # Answers about one measure are combined, and never across measures.
     assert (await get(service, study, "statistics/mean", measure="income"))["id"] == sharper["id"]
-    assert (await get(service, study, "statistics/mean", measure="age"))["id"] in (age["id"], fresh["id"])
+    both = await get(service, study, "statistics/mean", measure="age")
+    assert both["combines"] == [age["id"], fresh["id"]]
+    assert await spent(service, study, "p7") == 7
     assert (await service.api.services.ledger.audit()).clean
 
 

@@ -159,6 +159,18 @@ async def _everything(service: Service, browser: Browser, releases: Sequence[str
                 "measures=income,age&share=0.1&by=region",
             )
         ),
+        *(
+            f"/v1/studies/{PAIR}/{path}measure=income"
+            for path in (
+                *(
+                    "statistics/mean?share=0.1&",
+                    "statistics/describe?share=0.1&",
+                    "statistics/mean?",
+                    "plan?",
+                ),
+                *("statistics/mean?share=0.2&", "statistics/mean?"),
+            )
+        ),
         f"/v1/studies/{PAIR}/releases",
         f"/v1/studies/{STUDY}/sessions",
         f"/v1/studies/{STUDY}/contributions",

@@ -316,7 +316,7 @@ class Answering(ABC, Generic[Asked, Now]):
                 best = await request.best(connection, people)
                 request.check(people, request.left_out_of(draft.facts), width, best)
             await _check_quota(connection, request)
-            await combined.check_newest(connection, draft)
+            await combined.check_newest(connection, draft, request.question.measure)
             if draft.taken is not None:
                 await pieces.check_last(connection, draft, draft.taken)
             await store.publish(connection, draft, head=head)

@@ -200,8 +200,8 @@ class AnyQuestion:
 
     @property
     def of_all(self) -> bool:
-        """Whether it asks of all people, in a study of one value."""
-        return not self.of_whom_and_what
+        """Whether it asks of all people, and of them together."""
+        return not (self.where or self.by)
 
 
 def digest_of(document: Mapping[str, object] | Sequence[object]) -> bytes:

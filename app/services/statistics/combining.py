@@ -1,10 +1,10 @@
 r"""All that is published of a mean, read as one answer that costs no one anything.
 
 A question of a replace_one study that leaves the estimator to the service is answered from all noisy sums of
-values of the study: the pieces of every mean of all people (`app.services.statistics.steps`), and the sums of
-every answer with noise of its own, whatever it was asked for, which are kept apart, under the answer's id,
-and never refined (`app.services.statistics.kept_sums`). They may be of the same people. The noises of two of
-them are independent, so the error of
+the values that it is about, of one measure where there are several: the pieces of every mean of all people
+(`app.services.statistics.steps`), and the sums of every answer with noise of its own, whatever it was asked
+for, which are kept apart, under the answer's id, and never refined (`app.services.statistics.kept_sums`).
+They may be of the same people. The noises of two of them are independent, so the error of
 :math:`\sum c_p y_p` is
 
 .. math:: M_{pq} = s \sum_i w_{ip} w_{iq} + [p = q] N_p, \qquad c = M^{-1} 1 / 1^T M^{-1} 1,
@@ -55,7 +55,7 @@ class Combination:
             epsilon says what reports weigh, and how far the answer is drawn to the middle.
         used: Cohorts whose sums are read: public values, and reports.
         people, left_out: All live contributions, and central people who are in no sum.
-        silent: 0: answers about a measure are not combined.
+        silent: Those who did not report the measure.
         epsilon_max_total: What the answers with these sums have charged one person at most [the study's
             currency].
     """
@@ -90,7 +90,7 @@ def combine(
     """Read the combination of all noisy sums of a study's values.
 
     Args:
-        study: A replace_one study.
+        study: A replace_one study; of several measures, the study of the one that is asked for.
         cohorts: The cohorts as they are now.
         resolved, question: What is asked.
         pieces: The sums.
@@ -124,5 +124,6 @@ def combine(
             for cohort, count, one in zip(ids, counts, central, strict=True)
             if one and cohort not in paid
         ),
+        silent=whole.people.silent,
         epsilon_max_total=max(paid.values(), default=0),
     )

@@ -1,10 +1,10 @@
 r"""All that is published of a mean where it is secret who is there, read as one answer at no price.
 
 A question of an add_remove_one study that leaves the estimator and its parameters to the service is answered
-from the noisy sums of all means of all people, those of descriptions too, as `app.estimators.combined_ratio`
-weighs them. What is kept of an answer (`app.services.statistics.kept_sums`) are its two noisy sums, not
-clipped, and in the `noise` of its release what a person can weigh in them: no cohorts, no numbers of people,
-no exact sum.
+from the noisy sums of all means of all people, those of descriptions too, of one measure where there are
+several, as `app.estimators.combined_ratio` weighs them. What is kept of an answer
+(`app.services.statistics.kept_sums`) are its two noisy sums, not clipped, and in the `noise` of its release
+what a person can weigh in them: no cohorts, no numbers of people, no exact sum.
 
 Privacy: post-processing of what was charged when it was drawn. Kept sums, weights and what follows from them
 are outputs of the mechanism and public numbers. So

@@ -1,9 +1,9 @@
 """What is kept of an answer with noise of its own, whichever question paid for it, so that means combine it.
 
-An answer about all people of a study of one value that draws a noisy sum of their values and one of squares,
-or sums of x and of 1 - x where the number of people is secret, leaves these two. A mean does, and so does a
-description, whose mean and standard deviation are read off them. They are what
-`app.services.statistics.combining` and `app.services.statistics.combining_secret` read.
+An answer about all people that draws a noisy sum of their values and one of squares, or sums of x and of
+1 - x where the number of people is secret, leaves these two. A mean does, and so does a description, whose
+mean and standard deviation are read off them. They are what `app.services.statistics.combining` and
+`app.services.statistics.combining_secret` read.
 
 Privacy: what is kept is an output of the mechanism, as it was drawn and charged for, before it is clipped or
 read. Whether it is kept depends on the question, the study, the plan and how many noisy values there are, and
@@ -11,6 +11,16 @@ on nothing that was drawn. So what is read off it later is post-processing of th
 these sums, and of what it drew beside them. A description draws counts for its quartiles, and one of people
 where that is secret, independently of these sums. A combination reads none of them, so the noise in it has
 the law of the sums alone, also given all that the description published of quartiles.
+
+Measures: of several, an answer is about the values of one, x = x(m) for its measure m, on the grid of m.
+Sums of x(m) are read for means of x(m), and for no other: how much they say of another measure depends on how
+the two go together, which is secret. The release that leaves a sum names m, and what it names is a part of
+the question, not of what was drawn. So for each m the sums about m are those of a study of one value x(m),
+and all that holds there holds here, what is left out and why, too. Two things are of all measures together.
+A person gives all numbers at once under one epsilon, so answers about two measures compose as any two do,
+and a combination reads some outputs of that composition. And a cohort whose count is unchanged has the same
+people (`app.services.statistics.steps`) with the same numbers: who gives another one, of whichever measure,
+is taken out of the cohort, and is one who has left for the sums of all.
 
 Once: sums are kept under the id of their answer, which has one pair, and never refined. So a draw is one row,
 which a combination reads once, and the noises of two rows are independent. A question that is sharpened keeps
@@ -51,8 +61,8 @@ def kept_of(
         charges: What the whole answer charges.
 
     Returns:
-        A piece that is never refined; None of an answer that is not about all people, and of one whose noisy
-        values are no such sums.
+        A piece that is never refined; None of an answer that is about some people or by labels, and of one
+        whose noisy values are no such sums.
     """
     if not question.of_all:
         return None

@@ -66,7 +66,7 @@ class ReleaseRequest(AnyRequest):
 
     @property
     def _combines(self) -> bool:
-        """Whether what answers it is the best combination of all means of the study, see `combining`."""
+        """Whether what answers it is the best combination of all means of its values, see `combining`."""
         question, study = self.question, self.study.definition
         if not question.of_all or question.spread or question.estimator != registry.AUTO:
             return False
@@ -81,7 +81,9 @@ class ReleaseRequest(AnyRequest):
             return False
         family, kept = self.question.by_parts.family, self.question.combined().family
         question = None if self.compares else self.question.digest
-        return await combined.has_news(connection, self.study.id, family, kept, question)
+        return await combined.has_news(
+            connection, self.study.id, self.question.measure, family, kept, question
+        )
 
     def combining(self) -> Self:
         """The request as one for a combination, which is free."""

@@ -186,8 +186,9 @@ class Releases(Answering[ReleaseRequest, MeanSituation]):
 
         async def body(connection: Connection) -> tuple[MeanSituation, Sources, Resolved]:
             epochs = await cohorts.read_epochs(connection, study.id)
-            rows = [] if secret else request.among(await cohorts.read_cohorts(connection, study.id))
-            sources, own = await combined.read_sources(connection, study.id), request
+            rows = [] if secret else await request.people(connection)
+            sources = await combined.read_sources(connection, study.id, request.question.measure)
+            own = request
             if secret:
                 sources, level = combining_secret.chosen(definition, sources)
                 own = await request.about(connection, level)

@@ -21,6 +21,7 @@ from app.services.statistics.kept_sums import kept_of
 from app.services.statistics.questions import Ask, resolve
 from app.store.combined import Sources
 from dither_research.histories import GAUSSIAN_STUDY, STUDY, cohort_of
+from dither_research.measure_audit import HOUSEHOLD
 
 SECRET = replace(STUDY, relation=Relation.ADD_REMOVE_ONE, epsilon_min=MICRO // 2, epsilon_max=MICRO)
 GAUSSIAN = replace(
@@ -154,6 +155,11 @@ def test_what_is_no_mean_of_all_people_is_not_kept() -> None:
     crowd = Crowd.of(SECRET, [], resolved)
     _, plan, _ = planning.choose(SECRET, crowd, resolved, resolved.question(SECRET, people=None))
     assert kept_of(SECRET, resolved, crowd, plan, NOISY, ()) is not None
-    assert kept_of(SECRET, replace(resolved, measure="income"), crowd, plan, NOISY, ()) is None
+    pair = replace(SECRET, measures=HOUSEHOLD.measures, dimension=HOUSEHOLD.dimension)
+    of_age = resolve(pair, Ask(share=MICRO // 4, measure="age"))
+    kept = kept_of(pair.of_measure("age"), of_age, crowd, plan, NOISY, ())
+    assert kept == kept_of(SECRET, resolved, crowd, plan, NOISY, ()), "as of one value"
+    for some in ({"where": {"region": "north"}}, {"by": "region"}):
+        assert kept_of(SECRET, replace(resolved, **some), crowd, plan, NOISY, ()) is None
     assert kept_of(SECRET, resolved, crowd, replace(plan, weighs=None), NOISY, ()) is None
     assert kept_of(SECRET, resolved, crowd, replace(plan, weighs=(1.0, 0.0)), NOISY, ()) is None
