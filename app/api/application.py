@@ -82,8 +82,7 @@ def install(
         cors_origins: Origins of web pages that may contribute. A page sends its token itself, so no
             browser is asked to add credentials of its own.
     """
-    for router in ROUTERS:
-        app.router.routes.extend(router.routes)
+    app.router.routes[:0] = [route for router in ROUTERS for route in router.routes]
     problems.install(app)
     openapi.install(app)
     app.add_middleware(LimitsMiddleware, metrics=metrics, timeout_seconds=timeout_seconds)

@@ -8,6 +8,7 @@ from typing import Any
 import structlog
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.typing import FilteringBoundLogger
 
 from app.core.errors import InternalFault, RequestTimeout, Unavailable
 from app.web.metrics import Metrics
@@ -57,6 +58,8 @@ class LimitsMiddleware:
         self._app = app
         self._metrics = metrics
         self._timeout_seconds = timeout_seconds
+        # Logs are configured by now; a logger that is not bound binds itself for each line.
+        self._log: FilteringBoundLogger = structlog.get_logger("dither.http").bind()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run one connection."""
@@ -115,7 +118,7 @@ class LimitsMiddleware:
             seconds = time.perf_counter() - started
             outcome["status"] = status or 500
             self._metrics.observe(scope, status or 500, seconds)
-            log_request(scope, status or 500, seconds)
+            log_request(self._log, scope, status or 500, seconds)
 
 
 class BodyTimeout:

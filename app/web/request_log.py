@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import structlog
 from starlette.types import Scope
+from structlog.typing import FilteringBoundLogger
 
 from app.core.errors import ServiceError
 from app.core.principal import Principal
@@ -32,8 +33,6 @@ WATCHING = frozenset({"/health/live", "/health/ready", "/metrics"})
 """Routes that machines ask all the time: their lines are for the level debug, unless they fail."""
 
 _steps: ContextVar[dict[str, float]] = ContextVar("dither_steps")
-
-_log = structlog.get_logger("dither.http")
 
 
 def new_request_id() -> str:
@@ -78,7 +77,7 @@ def method_of(scope: Mapping[str, Any]) -> str:
     return method if method in METHODS and template_of(scope) is not None else "any"
 
 
-def log_request(scope: Scope, status: int, seconds: float) -> None:
+def log_request(log: FilteringBoundLogger, scope: Scope, status: int, seconds: float) -> None:
     """Write the line of one finished request; the id is bound to the context."""
     route = template_of(scope)
     line: dict[str, Any] = {
@@ -98,8 +97,8 @@ def log_request(scope: Scope, status: int, seconds: float) -> None:
     if status >= 500:
         if refusal is not None:
             line["detail"] = refusal.detail
-        _log.warning("request", **line)
+        log.warning("request", **line)
     elif route in WATCHING:
-        _log.debug("request", **line)
+        log.debug("request", **line)
     else:
-        _log.info("request", **line)
+        log.info("request", **line)
