@@ -12,6 +12,7 @@ from uuid import UUID
 from app.core.piece import LastStep, Members, Piece, Taken, family_apart
 from app.core.release import Draft
 from app.core.study import Currency
+from app.store.arrays import array_literal
 from app.store.releases import CohortsChanged
 from app.store.sql import Connection, Sql
 
@@ -145,18 +146,25 @@ READ_SEALED = Sql.of(_SealedRow)(f"""
 
 PIECES_AT_ONCE = 100
 
+# What is cast of text is cast once, not for each piece.
 WRITE_PIECES = Sql("""
+    WITH member AS MATERIALIZED (
+        SELECT CAST(CAST(:cohorts AS text) AS bigint[]) AS cohorts,
+               CAST(CAST(:weights AS text) AS bigint[]) AS weights,
+               CAST(CAST(:counts AS text) AS bigint[]) AS counts,
+               CAST(CAST(:charged AS text) AS bigint[]) AS charged
+    )
     INSERT INTO piece (study_id, family, number, unit, share, base, scale, sums, refinable, release_id,
                        cohorts, weights, counts, charged)
     SELECT :study_id, :family, number, unit, share, base, scale,
            (CAST(:sums AS numeric[]))[(place - 1) * CAST(:each AS int) + 1 : place * CAST(:each AS int)],
            refinable, :release_id,
-           (CAST(:cohorts AS bigint[]))[start : stop], (CAST(:weights AS bigint[]))[start : stop],
-           (CAST(:counts AS bigint[]))[start : stop], (CAST(:charged AS bigint[]))[start : stop]
+           cohorts[start : stop], weights[start : stop], counts[start : stop], charged[start : stop]
     FROM unnest(CAST(:numbers AS int[]), CAST(:units AS float8[]), CAST(:shares AS int[]),
                 CAST(:bases AS int[]), CAST(:scales AS float8[]), CAST(:refinable AS boolean[]),
                 CAST(:starts AS int[]), CAST(:stops AS int[]))
         WITH ORDINALITY AS changed (number, unit, share, base, scale, refinable, start, stop, place)
+         CROSS JOIN member
     ON CONFLICT (study_id, family, number) DO UPDATE
     SET share = excluded.share, scale = excluded.scale, sums = excluded.sums,
         refinable = excluded.refinable, release_id = excluded.release_id, charged = excluded.charged
@@ -256,8 +264,8 @@ async def _write(connection: Connection, draft: Draft, family: bytes, changed: S
         refinable=[piece.refinable for piece in changed],
         starts=[1, *(stop + 1 for stop in stops[:-1])],
         stops=stops,
-        cohorts=[one for piece in changed for one in piece.column("cohort_id")],
-        weights=[one for piece in changed for one in piece.column("weight")],
-        counts=[one for piece in changed for one in piece.column("count")],
-        charged=[one for piece in changed for one in piece.column("charged")],
+        cohorts=array_literal([one for piece in changed for one in piece.column("cohort_id")]),
+        weights=array_literal([one for piece in changed for one in piece.column("weight")]),
+        counts=array_literal([one for piece in changed for one in piece.column("count")]),
+        charged=array_literal([one for piece in changed for one in piece.column("charged")]),
     )

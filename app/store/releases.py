@@ -19,6 +19,7 @@ from app.core.release import (
 from app.core.study import StudyState
 from app.core.webhook import EventType
 from app.store import outbox
+from app.store.arrays import array_literal
 from app.store.contributions import FOLD_LOCK, LOCK_SHARED
 from app.store.sql import Connection, Sql
 
@@ -75,8 +76,8 @@ STANDING = Sql.of(StoredRelease)(f"""
 CHARGE = Sql.of(int)("""
     WITH cost AS MATERIALIZED (
         SELECT id, count, offer, epsilon
-        FROM unnest(CAST(:cohorts AS bigint[]), CAST(:counts AS bigint[]),
-                    CAST(:offers AS bigint[]), CAST(:epsilons AS bigint[]))
+        FROM unnest(CAST(CAST(:cohorts AS text) AS bigint[]), CAST(CAST(:counts AS text) AS bigint[]),
+                    CAST(CAST(:offers AS text) AS bigint[]), CAST(CAST(:epsilons AS text) AS bigint[]))
             AS cost (id, count, offer, epsilon)
     ),
     paid AS (
@@ -309,7 +310,8 @@ async def _charge(connection: Connection, draft: Draft) -> None:
     """Charge the cohorts of a draft, each once, and note it; the same statement checks that they can pay."""
     costs = dict(Charges.of(draft.charges).rows("cohort_id", "epsilon"))
     used = AllUsed.of(draft.used)
-    if not costs.keys() <= set(used.column("cohort_id")):
+    epsilons = list(map(costs.get, used.column("cohort_id")))
+    if len(epsilons) - epsilons.count(None) < len(costs):
         raise InternalFault("A release charges people who are not in it.")
     if not draft.used:
         return
@@ -317,10 +319,10 @@ async def _charge(connection: Connection, draft: Draft) -> None:
         connection,
         release_id=draft.id,
         epoch=draft.epoch,
-        cohorts=used.column("cohort_id"),
-        counts=used.column("count"),
-        offers=used.column("offer"),
-        epsilons=list(map(costs.get, used.column("cohort_id"))),
+        cohorts=array_literal(used.column("cohort_id")),
+        counts=array_literal(used.column("count")),
+        offers=array_literal(used.column("offer")),
+        epsilons=array_literal(epsilons),
     )
     if paid != len(draft.used):
         raise CohortsChanged
