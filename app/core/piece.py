@@ -102,12 +102,13 @@ class Piece:
         The next draw is the right one only given this very sum: noise that is lowered from any other
         sum has not the law that was paid for. Privacy: of an output of the mechanism and of public weights.
         """
-        members = list(zip(*map(self.column, ("cohort_id", "weight", "count", "charged")), strict=True))
+        columns = map(self.column, ("cohort_id", "weight", "count", "charged"))
+        members = ",".join(map("[{},{},{},{}]".format, *columns))
         # Pieces from before bases were kept have none, and keep their digests.
         base = [{"base": self.base}] if self.base else []
         parts = [self.number, self.unit.hex(), self.share, self.scale.hex(), *self.sums, *base]
-        document = json.dumps([*parts, self.refinable, members], separators=(",", ":"))
-        return hashlib.sha256(document.encode()).hexdigest()
+        document = json.dumps([*parts, self.refinable], separators=(",", ":"))
+        return hashlib.sha256(f"{document[:-1]},[{members}]]".encode()).hexdigest()
 
 
 def family_apart(release: UUID) -> bytes:

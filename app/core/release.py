@@ -205,13 +205,13 @@ def chain_hash(
             # Every number is a double, since jsonb gives 2e16 back as an integer.
             json.loads(noise, parse_int=float),
             hashlib.sha256(body).hexdigest(),
-            # The 0 stands where charges had a delta: links of before keep their hashes.
-            [[cohort, epsilon, 0] for cohort, epsilon in Charges.of(charges).rows("cohort_id", "epsilon")],
         ],
         sort_keys=True,
         separators=(",", ":"),
     )
-    return hashlib.sha256(previous + document.encode()).digest()
+    # The 0 stands where charges had a delta: links of before keep their hashes.
+    each = map("[{},{},0]".format, *map(Charges.of(charges).column, ("cohort_id", "epsilon")))
+    return hashlib.sha256(previous + f"{document[:-1]},[{','.join(each)}]]".encode()).digest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
