@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import cache
-from math import gcd
 from typing import Any, Self
 
 from app.accounting.costs import Weights, price_of, rows_of
 from app.accounting.pair_prices import bernstein_cost, moments_cost, pair_cost, parts_cost
 from app.accounting.price import Cost
-from app.accounting.prices import Column
+from app.accounting.prices import Column, parted
 from app.accounting.shape_prices import bins_cost, ranks_cost, tree_cost
 from app.core.cohort import Cohort, Group, Groups
 from app.core.errors import InternalFault
@@ -205,10 +204,7 @@ def _weight(kept: object) -> int | Column:
 
 def _parted(weight: int | Column) -> tuple[int, int | Column]:
     """A weight as a multiple of 1, or a column of weights as one of the least column that it is one of."""
-    if isinstance(weight, int):
-        return weight, 1
-    times = gcd(*(part for term in weight for part in term[1:]))
-    return times, tuple((number, a // times, b // times, c // times) for number, a, b, c in weight)
+    return (weight, 1) if isinstance(weight, int) else parted(weight)
 
 
 def _multiple(times: int | Column, each: int | Column) -> int | Column:

@@ -43,6 +43,15 @@ QUARTER = GRID_SIZE // 4
 Price = Callable[[Column], Cost]
 
 
+def parted(column: Column) -> tuple[int, Column]:
+    """A column as a multiple of the least one that it is a multiple of; itself where all of it is 0."""
+    unit = 0
+    for _, a, b, c in column:
+        unit = gcd(unit, a, b, c)
+    unit = unit or 1
+    return unit, tuple([(number, a // unit, b // unit, c // unit) for number, a, b, c in column])
+
+
 @lru_cache(maxsize=64)
 def sums_price(noise: DiscreteLaplace | DiscreteGaussian, relation: Relation, queries: int) -> Price:
     """Prices of a person's place in queries under independent noise, see `app.accounting.price`.
@@ -78,9 +87,8 @@ def price_at(rates: Rates, relation: Relation) -> Price:
 
     def price(column: Column) -> Cost:
         # The loss is homogeneous, and the weights of most groups are multiples of the same few.
-        unit = gcd(*[weight for term in column for weight in term[1:]]) or 1
-        terms = [(number, a // unit, b // unit, c // unit) for number, a, b, c in column]
-        return rates.cost(loss(tuple(terms)), QUARTER * unit)
+        unit, least = parted(column)
+        return rates.cost(loss(least), QUARTER * unit)
 
     return price
 
