@@ -111,11 +111,11 @@ def test_shares_err_as_predicted(currency: Currency):
     assert abs(ratio - 1.5) > 5 * error, "the control"
 
 
-def test_a_quantile_errs_at_most_two_and_a_half_times_as_much_as_a_draw_over_gaps():
+def test_a_quantile_errs_less_than_twice_as_much_as_a_draw_over_gaps():
     """Ranks of both in one run, at epsilon 1, of incomes, minutes and numbers spread evenly, at .5 and .9.
 
-    The ratio is 2.0 to 2.1, with a standard error of 4 %: a false alarm in 10^5. At half of the epsilon, the
-    control, it is 4. In a range 100 times too wide it is at most twice as much, with 1.1 times and 6 %; a
+    The ratio is 1.3, with a standard error of 4 %. At half of the epsilon, the control, it is 2.4 to 2.7,
+    with 6 %. In a range 100 times too wide it is at most twice as much, with 1.5 times and 6 %; a
     half-width is at most 4 times the real 95 % error, with 2.2 times and 10 %.
     """
     rng, people = np.random.default_rng(), 5000
@@ -145,8 +145,8 @@ def test_a_quantile_errs_at_most_two_and_a_half_times_as_much_as_a_draw_over_gap
         chance = np.exp(law - law.max())
         off["gaps"].append(float(rng.choice(people + 1, p=chance / chance.sum())) - aim)
     error = {name: math.sqrt(np.mean(np.square(own))) for name, own in off.items()}
-    assert error["tree"] <= 2.5 * error["gaps"]
-    assert error["halved"] > 2.5 * error["gaps"], "the control"
+    assert error["tree"] <= 1.8 * error["gaps"]
+    assert error["halved"] > 1.8 * error["gaps"], "the control"
     assert error["wide"] <= 2 * error["tree"]
     assert np.median(halves) <= 4 * np.quantile(np.abs(off["tree"]), 0.95)
 
