@@ -91,9 +91,8 @@ async def answer_plan(request: ApiRequest, study: str) -> Response:
 async def current_statistic(request: ApiRequest, study: StudyPath, statistic: StatisticPath) -> Response:
     """The best answer to this question so far. Made, and paid for, the first time; free afterwards.
 
-    A mean or a sum without estimator, share and epsilon, and where the number of people is public a variance
-    and sd, is read from all means of the study that are published, those of descriptions too, combined at no
-    price; `combines` has their ids.
+    A mean or a sum without estimator, share and epsilon is read from all means of the study that are
+    published, those of descriptions too, combined at no price; `combines` has their ids.
 
     Mean, sum, variance and sd are read off one release: after one of them the others are free. Of values of
     several coordinates they have one answer for each of these. Where the

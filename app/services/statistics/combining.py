@@ -9,8 +9,7 @@ They may be of the same people. The noises of two of them are independent, so th
 
 .. math:: M_{pq} = s \sum_i w_{ip} w_{iq} + [p = q] N_p, \qquad c = M^{-1} 1 / 1^T M^{-1} 1,
 
-as in `app.estimators.combination`, which also reads the sums of squares with the same c, for the variance
-that is read off the answer. It counts what two sums have in common of the same people, and those
+as in `app.estimators.combination`, which counts what two sums have in common of the same people, and those
 who have left, as error. Public people and reports are weighed anew.
 
 Privacy: post-processing of what was charged when it was drawn, of public values and of local reports: no

@@ -68,7 +68,7 @@ class ReleaseRequest(AnyRequest):
     def _combines(self) -> bool:
         """Whether what answers it is the best combination of all means of its values, see `combining`."""
         question, study = self.question, self.study.definition
-        if not question.of_all or question.estimator != registry.AUTO:
+        if not question.of_all or question.spread or question.estimator != registry.AUTO:
             return False
         # Of a ratio parameters say what people pay, as a share does, or what else they pay for.
         defaults = registry.parameters(registry.AUTO, study.relation, study.noise)

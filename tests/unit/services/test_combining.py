@@ -291,59 +291,6 @@ def test_intervals_of_a_measure_cover_and_with_sums_of_another_measure_they_do_n
 
 
 @STUDIES
-def test_a_variance_off_a_description_and_a_mean_is_that_of_both_weighed_alike(
-    study: StudyDefinition,
-) -> None:
-    """Closed form: the mean square about the middle less the squared mean, both weighed by precisions.
-
-    The square of the noise of a mean is its variance on average, and is added.
-    """
-    values = (np.random.default_rng(3).random(4 * PEOPLE) * GRID_SIZE).astype(int).tolist()
-    cohorts = [cohort_of(1, 4 * EPSILON, values)]
-    pieces, times = kept_of_both(study, cohorts, "", 1)[0], MICRO if study is GAUSSIAN_STUDY else 1
-    masses = [piece.members[0].weight * len(values) * GRID_SIZE for piece in pieces]
-    precisions = [(mass / piece.scale) ** 2 for mass, piece in zip(masses, pieces, strict=True)]
-    first, second = (
-        np.average(
-            [piece.sums[place] / times / mass for mass, piece in zip(masses, pieces, strict=True)],
-            weights=precisions,
-        )
-        for place in range(2)
-    )
-    found = combine(study, cohorts, pieces).conclusion.variance
-    assert found is not None
-    noise = (1 if study is GAUSSIAN_STUDY else 2) / sum(precisions)
-    assert noise > 1e-7
-    assert found.estimate == pytest.approx(second - (first - 0.5) ** 2 + noise, abs=1e-9)
-
-
-@STUDIES
-def test_intervals_of_a_variance_off_both_cover_and_with_one_draw_taken_for_eight_they_do_not(
-    study: StudyDefinition,
-) -> None:
-    """Of 1,000 draws more than 88 miss an interval that holds with 95 % with a probability below 1e-6."""
-    draws, most, several = 1_000, 88, 8
-    assert binom.sf(most, draws, 0.05) < 1e-6
-    values = (np.random.default_rng(3).random(4 * PEOPLE) * GRID_SIZE).astype(int).tolist()
-    cohorts, truth = [cohort_of(1, EPSILON, values)], float(np.var(np.array(values) / GRID_SIZE))
-    readers: dict[tuple[int, int], Plan] = {}
-    missed = dict.fromkeys([(1, 1), (several, 1), (0, 1)], 0)
-    widths = dict.fromkeys(missed, 0.0)
-    for described_sums, mean in kept_of_both(study, cohorts, "", draws):
-        for one in missed:
-            pieces = [described_sums] * one[0] + [mean]
-            if one not in readers:
-                readers[one] = combine(study, cohorts, pieces).plan
-            found = steps.read(readers[one], pieces, cohorts).variance
-            assert found is not None
-            missed[one] += not found.interval.lower <= truth <= found.interval.upper
-            widths[one] += found.interval.upper - found.interval.lower
-    assert missed[1, 1] <= most
-    assert missed[several, 1] > most, "the control"
-    assert widths[1, 1] < 0.8 * widths[0, 1], "and narrower than of the mean alone"
-
-
-@STUDIES
 def test_a_description_of_some_people_or_by_labels_keeps_nothing(study: StudyDefinition) -> None:
     split = replace(study, attributes=Attributes.of({"region": ["north", "south"]}))
     cohorts = [cohort_of(1, 4 * EPSILON, [GRID_SIZE // 3] * PEOPLE)]
