@@ -264,8 +264,8 @@ async def _write(connection: Connection, draft: Draft, family: bytes, changed: S
         refinable=[piece.refinable for piece in changed],
         starts=[1, *(stop + 1 for stop in stops[:-1])],
         stops=stops,
-        cohorts=array_literal([one for piece in changed for one in piece.column("cohort_id")]),
-        weights=array_literal([one for piece in changed for one in piece.column("weight")]),
-        counts=array_literal([one for piece in changed for one in piece.column("count")]),
-        charged=array_literal([one for piece in changed for one in piece.column("charged")]),
+        cohorts=array_literal(one for piece in changed for one in piece.column("cohort_id")),
+        weights=array_literal(one for piece in changed for one in piece.column("weight")),
+        counts=array_literal(one for piece in changed for one in piece.column("count")),
+        charged=array_literal(one for piece in changed for one in piece.column("charged")),
     )
