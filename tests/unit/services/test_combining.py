@@ -124,9 +124,9 @@ def test_intervals_cover_also_after_people_have_left_and_come(study: StudyDefini
 
 
 def described(study: StudyDefinition, cohorts: Sequence[Cohort], **asked: Any) -> Description:
-    """A description that takes all of everyone, planned."""
-    ask = Ask(statistic="describe", share=MICRO, tilt=0, **asked)
-    plan = kinds.make(study, kinds.resolve(study, ask), cohorts)
+    """A description, planned; it takes all of everyone unless another share is asked for."""
+    ask = Ask(**{"statistic": "describe", "share": MICRO, "tilt": 0, **asked})
+    plan = kinds.make(study.of_measure(ask.measure), kinds.resolve(study, ask), cohorts)
     assert isinstance(plan, Description)
     return plan
 
@@ -170,46 +170,16 @@ def test_a_description_and_a_mean_are_weighed_by_inverse_variances(study: StudyD
     assert (found.conclusion.estimate - 0.5) / shrinkage == pytest.approx(expected - 0.5, abs=1e-6)
 
 
-@STUDIES
-def test_intervals_off_a_description_and_a_mean_cover_and_counted_twice_they_do_not(
-    study: StudyDefinition,
-) -> None:
-    """Of 2,000 draws more than 153 miss an interval that holds with 95 % with a probability below 1e-6."""
-    draws, most = 2_000, 153
-    assert binom.sf(most, draws, 0.05) < 1e-6
-    values = (np.random.default_rng(11).integers(0, 2, PEOPLE) * GRID_SIZE).tolist()
-    cohorts, truth = [cohort_of(1, 4 * EPSILON, values)], float(np.mean(values)) / GRID_SIZE
-    plan = described(study, cohorts)
-    resolved = resolve(study, Ask(share=MICRO // 8, tilt=0))
-    people = Crowd.of(study, cohorts, resolved)
-    _, of_mean, _ = planning.choose(study, people, resolved, resolved.question(study, people=PEOPLE))
-    charges = planning.charges(of_mean, people, study)
-    readers: dict[int, Plan] = {}
-    missed = {1: 0, 2: 0}
-    for _ in range(draws):
-        described_sums, _ = kept_of_description(plan)
-        values_of_mean = planning.noisy(of_mean, people)
-        mean_sums = kept_of(study, resolved, people, of_mean, values_of_mean, charges)
-        assert mean_sums is not None
-        for times in missed:
-            pieces = [described_sums] * times + [mean_sums]
-            if times not in readers:
-                readers[times] = combine(study, cohorts, pieces).plan
-            interval = steps.read(readers[times], pieces, cohorts).interval
-            missed[times] += not interval.lower <= truth <= interval.upper
-    assert missed[1] <= most
-    assert missed[2] > most, "the control: one draw that is taken for two"
-
-
 def kept_of_both(
-    study: StudyDefinition, cohorts: Sequence[Cohort], measure: str, draws: int
+    study: StudyDefinition,
+    cohorts: Sequence[Cohort],
+    draws: int,
+    shares: tuple[int, int] = (MICRO // 2, MICRO // 4),
+    measure: str = "",
 ) -> list[tuple[Piece, Piece]]:
-    """What descriptions and means of a measure leave, each pair of draws of their own."""
-    own, ask = study.of_measure(measure), Ask(share=MICRO // 4, tilt=0, measure=measure)
-    both = replace(ask, statistic="describe", share=MICRO // 2)
-    plan = kinds.make(own, kinds.resolve(study, both), cohorts)
-    assert isinstance(plan, Description)
-    resolved = resolve(study, ask)
+    """What a description and a mean at these shares leave, each pair of draws of their own."""
+    plan = described(study, cohorts, share=shares[0], measure=measure)
+    own, resolved = study.of_measure(measure), resolve(study, Ask(share=shares[1], tilt=0, measure=measure))
     people = Crowd.of(own, cohorts, resolved)
     _, of_mean, _ = planning.choose(own, people, resolved, resolved.question(own, people=people.people))
     charges = planning.charges(of_mean, people, own)
@@ -219,6 +189,28 @@ def kept_of_both(
         assert mean is not None
         kept.append((kept_of_description(plan)[0], mean))
     return kept
+
+
+@STUDIES
+def test_intervals_off_a_description_and_a_mean_cover_and_counted_twice_they_do_not(
+    study: StudyDefinition,
+) -> None:
+    """Of 2,000 draws more than 153 miss an interval that holds with 95 % with a probability below 1e-6."""
+    draws, most = 2_000, 153
+    assert binom.sf(most, draws, 0.05) < 1e-6
+    values = (np.random.default_rng(11).integers(0, 2, PEOPLE) * GRID_SIZE).tolist()
+    cohorts, truth = [cohort_of(1, 4 * EPSILON, values)], float(np.mean(values)) / GRID_SIZE
+    readers: dict[int, Plan] = {}
+    missed = {1: 0, 2: 0}
+    for described_sums, mean_sums in kept_of_both(study, cohorts, draws, (MICRO, MICRO // 8)):
+        for times in missed:
+            pieces = [described_sums] * times + [mean_sums]
+            if times not in readers:
+                readers[times] = combine(study, cohorts, pieces).plan
+            interval = steps.read(readers[times], pieces, cohorts).interval
+            missed[times] += not interval.lower <= truth <= interval.upper
+    assert missed[1] <= most
+    assert missed[2] > most, "the control: one draw that is taken for two"
 
 
 MEASURES = pytest.mark.parametrize(
@@ -234,7 +226,7 @@ def test_what_is_kept_of_a_measure_is_what_is_kept_of_a_study_of_that_value_alon
     cohorts = [cohort_of(1, EPSILON, [GRID_SIZE // 3] * PEOPLE)]
     for name in study.measures.named:
         alone = replace(study.of_measure(name), measures=NO_MEASURES)
-        kept, other = (kept_of_both(study, cohorts, name, 1)[0], kept_of_both(alone, cohorts, "", 1)[0])
+        kept, other = (kept_of_both(study, cohorts, 1, measure=name)[0], kept_of_both(alone, cohorts, 1)[0])
         for mine, one in zip(kept, other, strict=True):
             assert replace(mine, sums=()) == replace(one, sums=())
         assert combine(study, cohorts, kept, name).conclusion == combine(alone, cohorts, kept).conclusion
@@ -274,7 +266,7 @@ def test_intervals_of_a_measure_cover_and_with_sums_of_another_measure_they_do_n
         for name, part in zip(names, (0.5, 0.9), strict=True)
     }
     cohorts = {name: [cohort_of(1, EPSILON, own.tolist())] for name, own in values.items()}
-    kept = {name: kept_of_both(study, cohorts[name], name, draws) for name in names}
+    kept = {name: kept_of_both(study, cohorts[name], draws, measure=name) for name in names}
     mine, other = names
     truth = float(study.of_measure(mine).grid.width) * float(values[mine].mean()) / GRID_SIZE
     readers: dict[int, Plan] = {}
