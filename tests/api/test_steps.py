@@ -138,7 +138,7 @@ async def test_a_leaver_freezes_a_piece_and_the_rest_goes_on(service: Service) -
 
 
 async def test_fresh_answers_have_noise_and_a_price_of_their_own(service: Service) -> None:
-    # So many that noise moves neither answer to an end of the range, where they would be the same.
+    # Of fewer people noise may move both answers to the same end of the range.
     await crowded(service, 1200)
     first = await ask(service, share=0.2, estimator="uniform")
     fresh = await ask(service, share=0.2, estimator="uniform", fresh=True)
