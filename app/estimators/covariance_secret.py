@@ -19,7 +19,8 @@ bounded variance, as for the mean (`app.estimators.pivot`). With :math:`|x - m_x
 :math:`|y - m_y| \le R_y` the products :math:`g_i = (x_i - m_x)(y_i - m_y)` lie within :math:`\pm R_x R_y`.
 As x has a variance of at most m_x (1 - m_x), and y likewise, the variance of g is at most
 :math:`\min(R_x^2 m_y (1 - m_y), R_y^2 m_x (1 - m_x)) - K^2`. The interval is the hull of all K that this does
-not reject. Of its risk either mean has one part in five.
+not reject. Of its risk either mean has one part in five. Where it rejects every K, the interval is that of
+the next higher level, see `app.estimators.pivot.fitting`.
 
 Under Gaussian noise the same holds, with Normal laws of variance 2 in place of Laplaces of scale 1.
 
@@ -27,7 +28,7 @@ The sums of labels add up to those of all people, so the same is read off them, 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -41,12 +42,15 @@ from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.estimators import confidence
 from app.estimators.covariance import LARGEST, MIDDLE, PairReader, shown_interval
+from app.estimators.every_level import Ends
 from app.estimators.interface import Coverage
+from app.estimators.moments_secret import OfMean
 from app.estimators.pivot import (
     NORMAL,
     LinearPivot,
     PivotReader,
-    hull,
+    accepted,
+    fitting,
     mass_risk,
     most_spread,
     noise_law,
@@ -56,9 +60,6 @@ from app.estimators.weighing import Weighing
 
 MEAN_RISK = 0.2
 """Part of an interval's risk for either mean in it."""
-
-Ends = tuple[float, float]
-OfMean = Callable[[float, float, float, float], Ends]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,27 +145,30 @@ class SecretCovarianceReader(PairReader):
         pairs = [(values[0] + values[place], values[3] + values[3 - place]) for place in (1, 2)]
         means = [ratio(*pair) for pair in pairs]
         mean, cap = self._mean, self._mean.cap
-        bound = mean.mass_bound(sums[0] + sums[1], sums[2] + sums[3])
-        # Products lie within R_x R_y of 0, so weights move their sum by at most twice that times this.
-        moved = mean.bias * bound
 
-        def interval(of_mean: OfMean, scale: float, step: float, coverage: Coverage) -> dict[str, object]:
-            box = [
-                of_mean(one / unit, other / unit, float(center), confidence.risk() * MEAN_RISK)
-                for (one, other), center in zip(pairs, means, strict=True)
-            ]
-            lower, upper = (self.unit * end for end in self._hull(sums, shown, box, scale, step))
+        def interval(of_mean: OfMean, person: float, step: float, coverage: Coverage) -> dict[str, object]:
+            def ends() -> Ends | None:
+                bound = mean.mass_bound(sums[0] + sums[1], sums[2] + sums[3])
+                box = [
+                    of_mean(one / unit, other / unit, float(center), confidence.risk() * MEAN_RISK)
+                    for (one, other), center in zip(pairs, means, strict=True)
+                ]
+                # Products lie within R_x R_y of 0, so weights move their sum by at most twice that times the
+                # bias of the total weight.
+                return self._hull(sums, shown, box, person * bound, step + mean.bias * bound)
+
+            lower, upper = (self.unit * end for end in fitting(ends, (-LARGEST, LARGEST)))
             return shown_interval(lower, upper, coverage)
 
         return {
             "estimate": self.unit * shown,
             "interval": interval(
                 mean.dataset_hull,
-                mean.inequality * bound,
-                (cap - mean.floor) / 2 + moved,
+                mean.inequality,
+                (cap - mean.floor) / 2,
                 "at_least" if mean.floor == cap else "worst_case",
             ),
-            "population_interval": interval(mean.population_hull, cap * bound, cap / 2 + moved, "worst_case"),
+            "population_interval": interval(mean.population_hull, cap, cap / 2, "worst_case"),
             "means": [grid.to_unit(one) for grid, one in zip(self.grids, means, strict=True)],
             "noisy_count": max(sum(sums), 0.0) / cap,
         }
@@ -192,7 +196,7 @@ class SecretCovarianceReader(PairReader):
 
     def _hull(
         self, sums: Sequence[float], estimate: float, means: Sequence[Ends], scale: float, step: float
-    ) -> Ends:
+    ) -> Ends | None:
         """All covariances that the sums do not reject, for means in a box [range width squared].
 
         Args:
@@ -201,6 +205,9 @@ class SecretCovarianceReader(PairReader):
             means: Ends of the interval for either mean.
             scale: What the variance of a product is multiplied by in the variance of what is not noise.
             step: Half of one person's weight in it, and what a tilt moves.
+
+        Returns:
+            The ends of their hull; None where they reject all.
         """
         mass = sum(sums)
         if mass <= 0:
@@ -226,6 +233,9 @@ class SecretCovarianceReader(PairReader):
             return law.tail(off - 2 * reach[0] * reach[1] * step)
 
         risk = confidence.risk() * (1 - 2 * MEAN_RISK) - mass_risk()
-        lower, upper = map(at, hull(tail, risk, (estimate / LARGEST + 1) / 2))
+        places = accepted(tail, risk, (estimate / LARGEST + 1) / 2)
+        if places is None:
+            return None
+        lower, upper = map(at, places)
         # Products were rounded down, by less than a step.
         return max(min(lower, estimate), -LARGEST), min(max(upper, estimate) + 1 / GRID_SIZE, LARGEST)

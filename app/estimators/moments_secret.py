@@ -10,27 +10,30 @@ smallest at the noisy mean M, and larger by (m - M)^2 times the noisy total weig
 value at M, what is seen of the variance v of people with the mean m is D + (m - M)^2 N - v N: noise whose
 coefficients :math:`(1 - m)^2 - v`, :math:`-m (1 - m) - v` and :math:`m^2 - v` are bounded over an interval
 for m, and of unequal or drawn people a part of bounded variance, as for the mean (`app.estimators.pivot`).
-The interval is the hull of all v that this does not reject. Of its risk the mean has one part in five.
+The interval is the hull of all v that this does not reject. Of its risk the mean has one part in five. Where
+it rejects every v, the interval is that of the next higher level, see `app.estimators.pivot.fitting`.
 
 Under Gaussian noise the same holds, with Normal laws of variance 2 in place of Laplaces of scale 1. The three
 parts of a person, which sum to 1, have the largest L2 norm at the ends of the range: 1, that of two sums.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from app.core.grid import GRID_SIZE, Grid
 from app.estimators import confidence
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.calibration import GAUSSIAN_UNIT
+from app.estimators.every_level import Ends
 from app.estimators.interface import UNIT_SCALE, Conclusion, Interval, Query, Statistic
 from app.estimators.moments import spread
 from app.estimators.pivot import (
     NORMAL,
     LinearPivot,
     PivotReader,
-    hull,
+    accepted,
+    fitting,
     mass_risk,
     most_spread,
     noise_law,
@@ -42,6 +45,9 @@ MOMENT_SCALE = 4 * UNIT_SCALE
 
 MEAN_RISK = 0.2
 """Part of an interval's risk for the mean in it."""
+
+OfMean = Callable[[float, float, float, float], Ends]
+"""The interval of a mean, see `PivotReader.dataset_hull`."""
 
 
 def moment_queries(weights: tuple[int, ...]) -> tuple[Query, Query, Query]:
@@ -127,31 +133,29 @@ class MomentReader:
         mean, cap = self.mean, self.mean.cap
         first, second = sums[0] + sums[1] / 2, sums[2] + sums[1] / 2
         center = float(ratio(round(first * GRID_SIZE), round(second * GRID_SIZE)))
-        bound, risk = mean.mass_bound(first, second), confidence.risk() * MEAN_RISK
-        # Squares about a mean lie in [0, R^2], so weights move their sum by at most R^2 times this.
-        moved = mean.bias * bound
-        dataset = self._hull(
-            sums,
-            estimate,
-            mean.dataset_hull(first, second, center, risk),
-            mean.inequality * bound,
-            (cap - mean.floor) / 2 + moved,
-        )
-        population = self._hull(
-            sums, estimate, mean.population_hull(first, second, center, risk), cap * bound, cap / 2 + moved
-        )
+
+        def interval(of_mean: OfMean, person: float, step: float) -> Ends:
+            def ends() -> Ends | None:
+                bound = mean.mass_bound(first, second)
+                box = of_mean(first, second, center, confidence.risk() * MEAN_RISK)
+                # Squares about a mean lie in [0, R^2], so weights move their sum by at most R^2 times the
+                # bias of the total weight.
+                return self._hull(sums, estimate, box, person * bound, step + mean.bias * bound)
+
+            return fitting(ends, (0.0, WORST_VARIANCE))
+
         return spread(
             estimate,
             unit=float(mean.grid.width) ** 2,
             error=error,
-            dataset=[dataset],
-            population=[population],
+            dataset=[interval(mean.dataset_hull, mean.inequality, (cap - mean.floor) / 2)],
+            population=[interval(mean.population_hull, cap, cap / 2)],
             coverage="at_least" if mean.floor == cap else "worst_case",
         )
 
     def _hull(
-        self, sums: Sequence[float], estimate: float, mean: tuple[float, float], scale: float, step: float
-    ) -> tuple[float, float]:
+        self, sums: Sequence[float], estimate: float, mean: Ends, scale: float, step: float
+    ) -> Ends | None:
         """All variances that the sums do not reject, for a mean in an interval.
 
         Args:
@@ -160,6 +164,9 @@ class MomentReader:
             mean: Ends of the interval for the mean.
             scale: What :math:`v (R^2 - v)` is multiplied by in the variance of what is not noise.
             step: Half of one person's weight in it, and what a tilt moves.
+
+        Returns:
+            The ends of their hull; None where they reject all.
         """
         low, high = mean
         mass = sum(sums)
@@ -183,7 +190,10 @@ class MomentReader:
             law = noise_law(scales, drawn, draws=self.pivot.halved, normal=self.pivot.variance > 0)
             return law.tail(max(least - v * mass, v * mass - most, 0.0) - reach * step)
 
-        ends = hull(tail, confidence.risk() * (1 - MEAN_RISK) - mass_risk(), estimate / WORST_VARIANCE)
+        risk = confidence.risk() * (1 - MEAN_RISK) - mass_risk()
+        ends = accepted(tail, risk, estimate / WORST_VARIANCE)
+        if ends is None:
+            return None
         return WORST_VARIANCE * ends[0], min(WORST_VARIANCE * ends[1] + 1 / GRID_SIZE, WORST_VARIANCE)
 
 

@@ -457,18 +457,57 @@ def hull(
     Returns:
         Its ends.
     """
+    return accepted(tail, risk, center, within) or (0.0, 1.0)
+
+
+def accepted(
+    tail: Callable[[float], float],
+    risk: float,
+    center: float,
+    within: tuple[float, float] = (0.0, 1.0),
+) -> Ends | None:
+    """See `hull`; None where every p is rejected."""
     place = bisect_left(POINTS, center)
     points = POINTS if POINTS[place] == center else [*POINTS[:place], center, *POINTS[place:]]
     near = range(bisect_left(points, within[0]), bisect_right(points, within[1]))
     first = next((index for index in near if tail(points[index]) >= risk), None)
+    if first is None:
+        return None
     lower, upper = 0.0, 1.0
-    if first is not None:
-        last = next(index for index in reversed(near) if index == first or tail(points[index]) >= risk)
-        if first > 0:
-            lower = _edge(tail, risk, points[first], points[first - 1])
-        if last < len(points) - 1:
-            upper = _edge(tail, risk, points[last], points[last + 1])
+    last = next(index for index in reversed(near) if index == first or tail(points[index]) >= risk)
+    if first > 0:
+        lower = _edge(tail, risk, points[first], points[first - 1])
+    if last < len(points) - 1:
+        upper = _edge(tail, risk, points[last], points[last + 1])
     return min(lower, center), max(upper, center)
+
+
+def fitting(ends: Callable[[], Ends | None], whole: Ends) -> Ends:
+    r"""An interval that is no wider than that of a higher level, also where every value is rejected.
+
+    Where the mean of people has its part of the risk, the rest may reject every value of what is tested: more
+    noise was seen than that level allows for. The whole range in its place would be wider than what a higher
+    level says. With :math:`C_L` all that is not rejected at a level L, what is reported is :math:`C_K` of the
+    least K of `confidence.LEVELS` from L on at which it is not empty. It holds the truth whenever
+    :math:`C_L` does: then :math:`C_L` is not empty, and K is L. So it covers L as :math:`C_L` does. Where
+    :math:`C_L` lies within those of higher levels, so does what is reported.
+
+    Args:
+        ends: The hull of all that is not rejected, at `confidence.level`; None where that is nothing.
+        whole: What is said where no level leaves anything.
+
+    Returns:
+        The ends.
+    """
+    asked = confidence.level()
+    for level in confidence.LEVELS:
+        if level < asked:
+            continue
+        with confidence.at(level):
+            found = ends()
+        if found is not None:
+            return found
+    return whole
 
 
 def _edge(tail: Callable[[float], float], risk: float, inside: float, outside: float) -> float:

@@ -68,7 +68,7 @@ class Transformed:
     """
 
     name: ClassVar[str] = "transformed"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     relation: ClassVar[Relation] = Relation.ADD_REMOVE_ONE
     currencies: ClassVar[frozenset[Currency]] = frozenset(Currency)
     parameters: ClassVar[tuple[Parameter, ...]] = (MOMENTS,)
