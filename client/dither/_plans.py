@@ -185,7 +185,8 @@ class Plan(PlanTable):
         newcomers: What renewing it would take; None where no one new can pay, where it would be no gain, with
             `fresh`, and in add_remove_one studies.
         refusal: Why the question would be refused as it is asked, before anything is charged; None where it
-            is answered. Of `says_nothing` there are `estimators`: `allow_worse` answers all the same.
+            is answered. Of `says_nothing` and `no_gain` there are `estimators`: `allow_worse` answers all the
+            same.
         in_words: What stands, what more would give and cost, and newcomers alone; where no new answer can be
             made, why.
     """

@@ -131,11 +131,15 @@ async def test_what_would_be_no_gain_is_no_offer(service: Service) -> None:
     await ask(service, estimator="adpm", share=0.5)
     found = await plan(service, estimator="adpm", share=0.1, fresh="true")
     assert found["estimators"][0]["answers_left"] == 0
-    assert found["in_words"].endswith(", and is refused: it would be no gain")
     refused = await service.call(
         "POST", RELEASES, "analyse", json={"estimator": "adpm", "share": 0.1, "fresh": True}
     )
-    assert_problem(refused, "no_gain", 409)
+    problem = assert_problem(refused, "no_gain", 409)
+    assert found["refusal"] == {
+        **{name: problem[name] for name in ("code", "detail")},
+        **dict.fromkeys(("share", "people", "half_width")),
+    }
+    assert found["in_words"].endswith(f"; it is refused: {problem['detail']}")
     # Of far more newcomers than people were there, nothing useful is known at a share of next to nothing.
     await join(service, 9000, prefix="new", epsilon=0.001)
     crowd = await plan(service, estimator="adpm", share=0.5)

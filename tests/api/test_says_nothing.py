@@ -215,6 +215,17 @@ async def test_what_stands_is_read_where_a_new_answer_would_say_nothing(service:
     assert (read.status_code, read.json()["id"]) == (200, made.json()["id"])
 
 
+@pytest.mark.parametrize("kind", ["mean", "variance", "sd", "mean by label", "histogram"])
+async def test_a_plan_at_the_share_that_stands_refuses_nothing(service: Service, kind: str) -> None:
+    definition, question = KINDS[kind]
+    study = await studied(service, 10, definition)
+    made = await ask(service, study, question, allow_worse=True)
+    plan, again = await planned(service, study, question), await ask(service, study, question)
+    assert (again.status_code, again.json()["id"]) == (200, made.json()["id"])
+    assert plan["refusal"] is None
+    assert "refused" not in plan["in_words"]
+
+
 async def test_where_no_share_and_no_number_would_do_the_problem_says_null(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from app.core.errors import BudgetExhausted, SaysNothing, ServiceError
+from app.core.errors import BudgetExhausted, NoGain, SaysNothing, ServiceError
 from app.estimators.interface import NotApplicable
 from app.services.shapes.questions import BY_BINS
 from app.services.shapes.request import PlannedShape, ShapeRequest, ShapeSituation
@@ -30,8 +30,8 @@ def priced(
     except (BudgetExhausted, NotApplicable) as refusal:
         return (), refusal
     try:
-        request.check_told(now, made)
-    except SaysNothing as refusal:
+        request.check_planned(now, made)
+    except (NoGain, SaysNothing) as refusal:
         nothing, left = refusal, left and 0
     return [_estimator(request, made, reading, left)], nothing
 

@@ -260,6 +260,15 @@ class AnyRequest(ABC):
     def accuracy(self, made: Any, reading: Reading) -> Accuracy:
         """Of what is read off an answer, in the unit of that."""
 
+    def check_planned(self, now: "AnySituation[Any]", made: Any) -> None:
+        """Refuse a planned answer that is no gain, or that will say nothing; arguments as of `check_told`.
+
+        One without noise of its own charges no one: what stands answers.
+        """
+        if made.draws or now.before is None:
+            self.check(*self.compared(made), now.best)
+            self.check_told(now, made)
+
     def check_told(self, now: "AnySituation[Any]", made: Any) -> None:
         """Refuse an answer that will say nothing, before anything is charged; see `says_nothing.check`.
 

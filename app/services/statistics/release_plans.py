@@ -33,7 +33,7 @@ def priced(
     try:
         made = now.made(request)
         request.check_read(made)
-        request.check_told(now, made)
+        request.check_planned(now, made)
     except (NotApplicable, PrivacyRefusal) as why:
         refusal = why
     # The answer of a named estimator is the one that is given.

@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import ConfigDict, Field
 
 from app.core.epsilon import MICRO, epsilon_to_json
-from app.core.errors import OutOfReach, SaysNothing
+from app.core.errors import NoGain, OutOfReach, SaysNothing
 from app.core.numbers import headline, margin, percent
 from app.core.study import StudyDefinition, StudyState, assumption
 from app.estimators.interface import NoContributions, NotApplicable
@@ -265,7 +265,8 @@ class PlanOut(WireOut):
     )
     refusal: RefusalOut | None = Field(
         description="Why the question would be refused as it is asked, before anything is charged; null "
-        "where it is answered. Of `says_nothing` there are `estimators`: `allow_worse` answers all the same."
+        "where it is answered. Of `says_nothing` and `no_gain` there are `estimators`: `allow_worse` answers "
+        "all the same."
     )
     in_words: str = Field(
         description="What stands, what more would give and cost, and newcomers alone; where no new answer "
@@ -331,8 +332,6 @@ def _in_words(
         rest = epsilon_to_json(planned.share - planned.share_before)
         more = f"another {rest:g}" if planned.share_before else f"{rest:g}"
         own = "with noise of its own " if stands is not None and not planned.share_before else ""
-        no_gain = chosen.answers_left == 0 and planned.refusal is None
-        refused = ", and is refused: it would be no gain" if no_gain else ""
         always = ""
         if planned.share_before and chosen.anytime_half_width is not None:
             always = f", ± {margin(chosen.anytime_half_width)} at all steps at once"
@@ -344,7 +343,7 @@ def _in_words(
             half += always
             offer = f"{own}for {more} of each epsilon {half}, which costs a person at most"
         about = "" if planned.level is None else f"; it is about {planned.level.about}"
-        parts.append(f"{offer} {_costs(chosen)}{refused}{about}{_guessed(chosen)}")
+        parts.append(f"{offer} {_costs(chosen)}{about}{_guessed(chosen)}")
     if planned.newcomers is not None:
         new = planned.newcomers
         who = f"the {new.people:,} new people" if new.people > 1 else "the new person"
@@ -355,7 +354,7 @@ def _in_words(
         none = f"the study is {ended} and makes no new answers"
     elif isinstance(planned.refusal, NoContributions):
         none = "no person who is asked has a contribution now"
-    elif isinstance(planned.refusal, SaysNothing | OutOfReach):
+    elif isinstance(planned.refusal, NoGain | SaysNothing | OutOfReach):
         none = f"it is refused: {planned.refusal.detail}"
     elif not planned.estimators:
         none = "no estimator has an answer to this question now"
