@@ -1,5 +1,6 @@
 """A study: one bounded numeric question."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -256,11 +257,17 @@ class StudyDefinition:
     @property
     def names(self) -> frozenset[str]:
         """What people read besides the title: names of measures and attributes, and all labels."""
+        return frozenset(name for names in self.read_together for name in names)
+
+    @property
+    def read_together(self) -> Sequence[Sequence[str]]:
+        """What people tell apart by its name alone: all measures and attributes, and the labels of each."""
         choices = [self.choices, *(one.choices for one in self.measures.named.values())]
-        return frozenset(
-            [*self.measures.named, *self.attributes.labels]
-            + [label for labels in (*choices, *self.attributes.labels.values()) for label in labels]
-        )
+        return [
+            [*self.measures.named, *self.attributes.labels],
+            *choices,
+            *(tuple(labels) for labels in self.attributes.labels.values()),
+        ]
 
     @property
     def choice_points(self) -> tuple[int, ...]:

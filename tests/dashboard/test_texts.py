@@ -40,6 +40,8 @@ async def meals(service: Service) -> str:
 async def test_a_study_says_it_from_the_moment_that_it_is_made(service: Service) -> None:
     wish = {"slug": "party", "choices": ["red", "blue"]}
     said: dict[str, Any] = {
+        # Swapped, but told apart.
+        "fr": {"labels": {"red": "blue", "blue": "red"}},
         "de": {"title": "Welche?", "labels": {"red": "rot"}},
         "es": {"description": "Elige."},
     }
@@ -48,6 +50,9 @@ async def test_a_study_says_it_from_the_moment_that_it_is_made(service: Service)
         ({"german": {}}, "code of a language"),
         ({"de": {"name": "?"}}, "unknown"),
         ({"de": None}, "object"),
+        # People could not tell one from the other.
+        ({"de": {"labels": {"red": "rot", "blue": "rot"}}}, "another one is called"),
+        ({"de": {"labels": {"red": "blue"}}}, "another one is called"),
     ]
     for texts, reason in wrong:
         refused = await service.call("POST", "/v1/studies", "admin", json={**wish, "texts": texts})
@@ -158,6 +163,7 @@ async def test_an_admin_says_it_in_another_language_on_the_page(
         (form | {"reason": ""}, "reason"),
         (form | {"reason": "so", "labels": "price"}, "needs lines such as"),
         (form | {"reason": "so", "labels": "cost: costo"}, "names of the study"),
+        (form | {"reason": "so", "labels": "home: casa\nout: casa"}, "another one is called"),
         (form | {"reason": "so", "language": "E"}, "code of a language"),
     ):
         assert (await admin.post(f"{path}/texts", wrong)).status_code == 422

@@ -1,9 +1,10 @@
 """Making, finding, closing and ending studies."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 from uuid import UUID
 
 from app.core.clock import Clock
@@ -238,9 +239,17 @@ class Studies:
 
 
 def _check_labels(definition: StudyDefinition, texts: Mapping[str, Mapping[str, object] | None]) -> None:
-    """Refuse texts of names that a study does not have."""
-    named = {label for said in texts.values() if said for label in cast(Any, said["labels"])}
-    if not named <= definition.names:
+    """Refuse texts of names that a study does not have, and one text for what people choose between."""
+    languages = {code: cast(Mapping[str, str], said["labels"]) for code, said in texts.items() if said}
+    if not definition.names.issuperset(label for labels in languages.values() for label in labels):
         raise InvalidRequest.field(
             "texts", "labels must be names of the study's measures, choices, attributes or labels"
         )
+    for code, labels in languages.items():
+        for names in definition.read_together:
+            shown = Counter(labels.get(name, name) for name in names)
+            for name in names:
+                if name in labels and shown[labels[name]] > 1:
+                    raise InvalidRequest.field(
+                        f"texts.{code}.labels.{name}", "must not be what another one is called beside it"
+                    )
