@@ -155,35 +155,47 @@ class Measurement:
         Raises:
             InternalFault: it has no price.
         """
-        price = self._price(relation, currency)
+        price = priced_at(self.workload, self.noise, relation, currency)
         return {cohort: cost for weight, ids in self.places for cost in (price(weight),) for cohort in ids}
 
-    def _price(self, relation: Relation, currency: Currency) -> Callable[[Any], Cost]:
-        noise = self.noise
-        if isinstance(noise, tuple):
-            if self.workload is Workload.RANKS:
-                return cache(lambda weight: ranks_cost(weight, noise, relation, currency))
-        elif isinstance(noise, DiscreteLaplace | DiscreteGaussian):
-            if isinstance(noise, DiscreteGaussian) is not currency.is_gaussian:
-                raise InternalFault("A measurement has no price in the currency of its study.")
-            sizes = noise.sigmas if isinstance(noise, DiscreteGaussian) else noise.scales
-            pair, moments = pair_cost, moments_cost
-            if relation.hides_people:
-                pair, moments = parts_cost, bernstein_cost
-            match self.workload:
-                case Workload.BINS:
-                    return cache(lambda weight: bins_cost(weight, noise, relation))
-                case Workload.TREE:
-                    return cache(lambda weight: tree_cost(weight, noise, relation))
-                case Workload.PAIR:
-                    return cache(lambda weight: pair(weight, noise))
-                case Workload.MOMENTS:
-                    return cache(lambda weight: moments(weight, noise))
-                case Workload.QUERIES:
-                    return price_of(noise, relation, len(sizes), currency)
-        elif self.workload is Workload.QUERIES:
-            return price_of(noise, relation, 2, currency)
-        raise InternalFault("A measurement has no price.")
+
+def priced_at(
+    workload: Workload, noise: Noise | Draws, relation: Relation, currency: Currency
+) -> Callable[[Any], Cost]:
+    """What a weight costs a person in what is measured; plans and the audit have this one price.
+
+    Args:
+        workload: What is measured.
+        noise: What is added, as of a measurement.
+        relation, currency: Of the study.
+
+    Raises:
+        InternalFault: it has no price.
+    """
+    if isinstance(noise, tuple):
+        if workload is Workload.RANKS:
+            return cache(lambda weight: ranks_cost(weight, noise, relation, currency))
+    elif isinstance(noise, DiscreteLaplace | DiscreteGaussian):
+        if isinstance(noise, DiscreteGaussian) is not currency.is_gaussian:
+            raise InternalFault("A measurement has no price in the currency of its study.")
+        sizes = noise.sigmas if isinstance(noise, DiscreteGaussian) else noise.scales
+        pair, moments = pair_cost, moments_cost
+        if relation.hides_people:
+            pair, moments = parts_cost, bernstein_cost
+        match workload:
+            case Workload.BINS:
+                return cache(lambda weight: bins_cost(weight, noise, relation))
+            case Workload.TREE:
+                return cache(lambda weight: tree_cost(weight, noise, relation))
+            case Workload.PAIR:
+                return cache(lambda weight: pair(weight, noise))
+            case Workload.MOMENTS:
+                return cache(lambda weight: moments(weight, noise))
+            case Workload.QUERIES:
+                return price_of(noise, relation, len(sizes), currency)
+    elif workload is Workload.QUERIES:
+        return price_of(noise, relation, 2, currency)
+    raise InternalFault("A measurement has no price.")
 
 
 def recorded(noise: str, measured: Sequence[Measurement], kept: Piece | None = None) -> str:

@@ -29,8 +29,6 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from app.accounting.measurement import Workload
-from app.accounting.pair_prices import pair_cost
-from app.accounting.price import Cost
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.plain import plain
@@ -97,10 +95,6 @@ class PairReader(ABC):
     @abstractmethod
     def noise(self) -> DiscreteLaplace | DiscreteGaussian:
         """Of the sums: what an offer pays for."""
-
-    @abstractmethod
-    def price(self, weight: int) -> Cost:
-        """What the sums cost a person of a weight [the study's currency]."""
 
     @property
     @abstractmethod
@@ -221,15 +215,11 @@ class CovarianceReader(PublicPair):
 
     @property
     def noise(self) -> DiscreteLaplace | DiscreteGaussian:
-        """Of the sums of both numbers, and of the products, with half of it, see `pair_cost`."""
+        """Of both sums, and of the products, with half of it: see `app.accounting.pair_prices`."""
         size = self.of_number
         if self.normal:
             return DiscreteGaussian(sigmas=(size, size, size / 2))
         return DiscreteLaplace(scales=(size, size, size / 2))
-
-    def price(self, weight: int) -> Cost:
-        """See `PairReader`."""
-        return pair_cost(weight, self.noise)
 
     @property
     def predicted_error(self) -> float:

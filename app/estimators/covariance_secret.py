@@ -36,8 +36,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from app.accounting.pair_prices import PARTS, parts_cost
-from app.accounting.price import Cost
+from app.accounting.pair_prices import PARTS
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.estimators import confidence
@@ -116,10 +115,6 @@ class SecretCovarianceReader(PairReader):
     def interval_width(self) -> float:
         """Nothing is predicted of it [range width squared]."""
         return 2 * LARGEST
-
-    def price(self, weight: int) -> Cost:
-        """See `PairReader`."""
-        return parts_cost(weight, self.noise)
 
     @staticmethod
     def parts(people: int, *summed: int) -> tuple[int, ...]:

@@ -75,10 +75,11 @@ from fractions import Fraction
 from functools import cached_property
 from operator import add
 from statistics import NormalDist
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from app.accounting.measurement import Workload
 from app.core.epsilon import MAX_EPSILON, MICRO
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
@@ -185,6 +186,8 @@ class TreePlan:
         beside: replace_one: people who answered searches, for one quantile.
         free: replace_one: whether all who have a weight in it are public: no one pays.
     """
+
+    workload: ClassVar[Workload] = Workload.TREE
 
     quantiles: tuple[Fraction, ...]
     weighing: Weighing

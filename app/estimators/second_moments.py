@@ -27,8 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.accounting.measurement import Workload
-from app.accounting.pair_prices import BERNSTEIN, bernstein_cost, moments_cost
-from app.accounting.price import Cost
+from app.accounting.pair_prices import BERNSTEIN
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.estimators import confidence
@@ -164,15 +163,11 @@ class PublicMomentsReader(MomentsReader, PublicPair):
 
     @property
     def noise(self) -> DiscreteLaplace | DiscreteGaussian:
-        """Of the sums of both numbers, of their products and of the squares of either, see `moments_cost`."""
+        """Of both sums, of the products and of both squares: see `app.accounting.pair_prices`."""
         size = self.of_number
         if self.normal:
             return DiscreteGaussian(sigmas=(size, size, size / 2, size / 2, size / 2))
         return DiscreteLaplace(scales=(size, size, size, 2 * size, 2 * size))
-
-    def price(self, weight: int) -> Cost:
-        """See `PairReader`."""
-        return moments_cost(weight, self.noise)
 
     @property
     def predicted_error(self) -> float:
@@ -266,10 +261,6 @@ class SecretMomentsReader(MomentsReader):
         if self.normal:
             return DiscreteGaussian(sigmas=((math.sqrt(2) * self.weighing.unit + 1) * GRID_SIZE,) * BERNSTEIN)
         return DiscreteLaplace(scales=(float(self.weighing.unit * GRID_SIZE),) * BERNSTEIN)
-
-    def price(self, weight: int) -> Cost:
-        """See `PairReader`."""
-        return bernstein_cost(weight, self.noise)
 
     @property
     def predicted_error(self) -> float:

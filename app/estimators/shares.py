@@ -45,10 +45,12 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from statistics import NormalDist
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.accounting.measurement import Workload
 from app.core.grid import Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency
@@ -104,6 +106,8 @@ class SharesPlan:
         size: Of the noise of each count, as `scale`, where the counts are there already; else None.
         steps: Of pieces: how their noise was drawn, in the order of those parts that have noise.
     """
+
+    workload: ClassVar[Workload] = Workload.BINS
 
     bins: int
     weighing: Weighing

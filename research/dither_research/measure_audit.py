@@ -139,7 +139,7 @@ def _pair_subject(study: StudyDefinition, statistic: str, *, part: int = 1) -> S
         likelier = np.zeros(draws)
         for plan, both in zip(of_labels, exact, strict=True):
             noisy = [plan.noisy(neighbors[neighbor])[0] for _ in range(draws)]
-            likelier += _likelier(plan.reader.noise, noisy, *both)
+            likelier += _likelier(plan.plan.noise, noisy, *both)
         found: Cells = np.digitize(likelier, LIKELIER)
         return found
 
@@ -157,8 +157,8 @@ def _pair_subject(study: StudyDefinition, statistic: str, *, part: int = 1) -> S
 def _exact_pair(plan: PairPlan, sums: Mapping[int, Sequence[int]]) -> NDArray[np.float64]:
     """The sums of two numbers without noise, of which there is one cohort."""
     ((cohort,),) = plan.crowd.members
-    weight = plan.reader.weighing.weights[0]
-    return weight * np.array(plan.reader.parts(*sums[cohort.id]), dtype=np.float64)
+    weight = plan.plan.weighing.weights[0]
+    return weight * np.array(plan.plan.parts(*sums[cohort.id]), dtype=np.float64)
 
 
 def _coordinates_subject(study: StudyDefinition, *, part: int = 1) -> Subject:

@@ -71,7 +71,7 @@ def test_a_line_is_at_most_twice_as_wide_as_it_is_off(study, points, turned, mon
     people = np.random.default_rng(11)
     study, values = least_of(study), points(people, PEOPLE)
     plan = plan_of(study, [cohort(1, study.least, PEOPLE)])
-    reader: Any = plan.reader
+    reader: Any = plan.plan
     exact = np.array(plan.noisy({1: sums_of(values, study)})[0], dtype=float)
     draw = partial(noisy, reader.noise, exact)
 

@@ -99,7 +99,7 @@ def fix_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         covariances.PairPlan,
         "noisy",
-        lambda plan, *_: ([PARTS * 7_000_000 * place for place in range(1, plan.reader.sums + 1)], ()),
+        lambda plan, *_: ([PARTS * 7_000_000 * place for place in range(1, plan.plan.sums + 1)], ()),
     )
     monkeypatch.setattr(counts.CountPlan, "noisy", lambda plan, *_: 17_000_000 * GRID_SIZE)
     monkeypatch.setattr(steps, "take", stepped)

@@ -1,13 +1,10 @@
 """Covariance, correlation and lines of two numbers that a study asks each person for; plan and draw."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
-from app.accounting.measurement import Measurement
 from app.core.epsilon import MICRO
-from app.core.noise import as_document
 from app.core.study import StudyDefinition
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.covariance import CovarianceReader, PairReader, PublicPair
@@ -19,7 +16,7 @@ from app.mechanisms.draw import draw
 from app.services.shapes.parameters import read_pair
 from app.services.shapes.parts import Part, part_of
 from app.services.shapes.plans import priced, weigh
-from app.services.shapes.priced_plan import OneShape
+from app.services.shapes.priced_plan import WeighedPlan
 from app.services.shapes.questions import CORRELATION, COVARIANCE, NO_ONE_MEASURE, ShapeQuestion
 from app.services.shapes.trees import Grown
 from app.services.statistics.crowds import Crowd
@@ -37,11 +34,11 @@ Expressions = Callable[[int, int], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairPlan(OneShape[Noisy]):
+class PairPlan(WeighedPlan[Noisy]):
     """One question, priced, for one crowd.
 
     Attributes:
-        reader: What reads the noisy sums; it has what people count for, and the noise.
+        plan: Reads them [data's units].
     """
 
     no_measure = NO_ONE_MEASURE
@@ -56,7 +53,7 @@ class PairPlan(OneShape[Noisy]):
     secret: ClassVar[tuple[type[SecretCovarianceReader | SecretMomentsReader], Expressions]]
     """What reads it where that number is secret, and what."""
 
-    reader: PairReader
+    plan: PairReader
 
     @classmethod
     def own(cls, study: StudyDefinition, ask: Ask, parameters: Mapping[str, str]) -> Mapping[str, Any]:
@@ -71,9 +68,9 @@ class PairPlan(OneShape[Noisy]):
         cls, study: StudyDefinition, question: ShapeQuestion, crowd: Crowd, part: Part = int
     ) -> "PairPlan":
         """See `ShapeEstimator`."""
-        reader = cls._reader(study, question, crowd)
-        costs, most = priced(crowd, reader.weighing, reader.price)
-        return cls(crowd=crowd, reader=reader, costs=costs, most=most)
+        plan = cls._reader(study, question, crowd)
+        costs, most = priced(crowd, plan)
+        return cls(crowd=crowd, plan=plan, costs=costs, most=most)
 
     @classmethod
     def _reader(cls, study: StudyDefinition, question: ShapeQuestion, crowd: Crowd) -> PairReader:
@@ -92,36 +89,13 @@ class PairPlan(OneShape[Noisy]):
         return public(weighing=weighing, grids=(first, second))
 
     @property
-    def predicted_error(self) -> float:
-        """Root mean square error [data's units]."""
-        return self.reader.predicted_error
-
-    @property
-    def interval_width(self) -> float:
-        """Predicted width of the interval, see `PairReader`."""
-        return self.reader.interval_width
-
-    @property
     def part_told(self) -> float:
         """Of the covariances there can be, the part that the interval takes."""
-        return self.interval_width / (2 * self.reader.largest)
+        return self.interval_width / (2 * self.plan.largest)
 
     def unit(self, study: StudyDefinition) -> float:
         """As above, in the unit of the answer."""
-        return 2 * self.reader.largest * self.reader.unit
-
-    def noise_json(self) -> str:
-        """The noise, for the ledger."""
-        return json.dumps(as_document(self.reader.noise))
-
-    def measured(self) -> list[Measurement]:
-        """What is measured of whom, for the ledger."""
-        weights, noise = self.reader.weighing.weights, self.reader.noise
-        return [
-            Measurement.of_weights(
-                self.reader.workload, noise, weights, self.crowd.groups, self.crowd.members
-            )
-        ]
+        return 2 * self.plan.largest * self.plan.unit
 
     def noisy(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> Noisy:
         """The weighed sums with exact noise, and no reports. Integers until it is in; draws entropy.
@@ -131,24 +105,24 @@ class PairPlan(OneShape[Noisy]):
             grown: None: it has no `trees`.
         """
         parts = [
-            [weight * part for part in self.reader.parts(*counts[cohort])]
-            for cohort, weight in self.crowd.by_cohort(self.reader.weighing.weights)
+            [weight * part for part in self.plan.parts(*counts[cohort])]
+            for cohort, weight in self.crowd.by_cohort(self.plan.weighing.weights)
             if weight
         ]
-        errors = draw(self.reader.noise, queries=self.reader.sums)
+        errors = draw(self.plan.noise, queries=self.plan.sums)
         return [sum(column) for column in zip(errors, *parts, strict=True)], ()
 
     def read(self, *drawn: Noisy) -> dict[str, object]:
         """The answer; that for all people from what is drawn for each label."""
-        return self.reader.read(*(sums for sums, _ in drawn))
+        return self.plan.read(*(sums for sums, _ in drawn))
 
     def of_labels(
         self, labels: "Sequence[tuple[Crowd, PairPlan | None]]", question: ShapeQuestion
     ) -> "PairPlan":
         """See `OneShape`."""
-        weighed = [(crowd.people, one.reader.weighing) for crowd, one in labels if one is not None]
+        weighed = [(crowd.people, one.plan.weighing) for crowd, one in labels if one is not None]
         people = sum(crowd.people for crowd, _ in labels)
-        return replace(self, reader=self.reader.of_labels(weighed, people, (question.tilt or 0) / MICRO))
+        return replace(self, plan=self.plan.of_labels(weighed, people, (question.tilt or 0) / MICRO))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

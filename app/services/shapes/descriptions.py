@@ -31,9 +31,9 @@ from app.estimators.quantile_tree import TreePlan
 from app.estimators.transformed import MOMENTS
 from app.services.shapes.counts import CountPlan, public_count
 from app.services.shapes.parts import Part, mean_estimator, mean_question, part_of
-from app.services.shapes.plans import added_up
-from app.services.shapes.priced_plan import OneShape
-from app.services.shapes.quantiles import tree_asked, tree_measured, tree_of, tree_priced
+from app.services.shapes.plans import added_up, priced
+from app.services.shapes.priced_plan import OneShape, measured_by
+from app.services.shapes.quantiles import tree_asked, tree_of
 from app.services.shapes.questions import DESCRIBE, QUARTILES, ShapeQuestion, of_shares
 from app.services.shapes.trees import Grown, Tree
 from app.services.statistics import planned_errors, planning, says_nothing
@@ -123,7 +123,7 @@ class Description(OneShape[Drawn]):
             mean = with_second_moment(mean, groups, asked)
         of_mean = group_costs(mean.queries, mean.noise, relation, groups, study.noise)
         quartiles = tree_of(study, question, crowd, QUARTILES, quartile)
-        of_tree, most_of_tree = tree_priced(crowd, quartiles)
+        of_tree, most_of_tree = priced(crowd, quartiles)
         count = CountPlan.of_crowd(study, question, crowd, counted) if secret else None
         costs = added_up(crowd, of_mean, of_tree, *([] if count is None else [count.costs]))
         most = max(costs, default=0)
@@ -171,10 +171,9 @@ class Description(OneShape[Drawn]):
 
     def measured(self) -> list[Measurement]:
         """What is measured of whom, for the ledger: the moments, the quartiles, the number."""
-        crowd, tree = self.crowd, self.quartiles
         return [
             planning.measured(self.mean, self.moments),
-            tree_measured(crowd, tree),
+            measured_by(self.quartiles, self.crowd),
             *([] if self.count is None else self.count.measured()),
         ]
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from app.accounting.measurement import Measurement, Workload, recorded
-from app.accounting.shape_prices import bins_cost
+from app.accounting.measurement import Measurement, recorded
 from app.core.attributes import conditions_of, label_of
 from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
@@ -34,7 +33,7 @@ from app.services.shapes.plans import (
     refuse_without_people,
     weigh,
 )
-from app.services.shapes.priced_plan import Answered, PricedPlan, Scans
+from app.services.shapes.priced_plan import Answered, PricedPlan, Scans, measured_by
 from app.services.shapes.questions import FOUND_RANGE, ExpectedRange, ShapeQuestion
 from app.services.statistics import planned_errors, planning
 from app.services.statistics.crowds import Crowd, by_label
@@ -123,9 +122,7 @@ class FoundPlan(PricedPlan):
         # 2. The first part, of the same people.
         weighing = weigh(study, question, part_of(crowd, first), first)
         bins = SharesPlan(bins=len(question.starts) + 1, weighing=weighing, people=question.size)
-        of_bins, most_of_bins = priced(
-            crowd, weighing, lambda weight: bins_cost(weight, bins.noise, relation)
-        )
+        of_bins, most_of_bins = priced(crowd, bins)
         of_mean = [cost for one in means.sums for cost in one.costs(study)]
         costs = added_up(crowd, of_bins, of_mean)
         # 3. What it may cost, and what it gains.
@@ -194,8 +191,7 @@ class FoundPlan(PricedPlan):
 
     def measured(self) -> list[Measurement]:
         """What is measured of whom, for the ledger; sums as over the declared range, at the same price."""
-        weights, crowd = self.bins.weighing.weights, self.crowd
-        bins = Measurement.of_weights(Workload.BINS, self.bins.noise, weights, crowd.groups, crowd.members)
+        bins = measured_by(self.bins, self.crowd)
         return [bins, *(one.measured() for one in self.means.sums if one.plan is not None)]
 
     async def answered(self, scans: Scans) -> Answered:

@@ -1,16 +1,13 @@
 """Shares by bin (histograms, distributions, choices): from cohorts to a plan, from counts to an answer."""
 
-import json
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from app.accounting.measurement import Measurement, Workload
-from app.accounting.shape_prices import bins_cost
+from app.accounting.measurement import priced_at
 from app.core.epsilon import MICRO
 from app.core.errors import BudgetExhausted, InternalFault
-from app.core.noise import as_document
 from app.core.piece import Piece
 from app.core.study import StudyDefinition, Trust
 from app.estimators import shares, tree_levels
@@ -25,7 +22,7 @@ from app.estimators.weighing import Weighing, weigh_public, weigh_secret
 from app.mechanisms.draw import draw
 from app.services.shapes.parameters import read_bins
 from app.services.shapes.parts import Part, part_of
-from app.services.shapes.priced_plan import OneShape, PiecesPlan
+from app.services.shapes.priced_plan import OneShape, PiecesPlan, Weighed, WeighedPlan
 from app.services.shapes.questions import BY_BINS, DESCRIBE, HISTOGRAM, QUARTILES, SHARES, ShapeQuestion
 from app.services.shapes.trees import Grown
 from app.services.statistics.crowds import Crowd
@@ -33,11 +30,11 @@ from app.services.statistics.questions import Ask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShapePlan(PiecesPlan):
+class ShapePlan(WeighedPlan[Noisy], PiecesPlan):
     """Shares by bin or choice, priced, for one crowd.
 
     Attributes:
-        plan: Of the shares; it has what each group's people count for.
+        plan: Of the shares, parts of all people.
         question: What is asked; it names bins.
     """
 
@@ -51,7 +48,7 @@ class ShapePlan(PiecesPlan):
         cls, study: StudyDefinition, question: ShapeQuestion, crowd: Crowd, part: Part = int
     ) -> "ShapePlan":
         """See `ShapeEstimator`."""
-        bins, relation = len(question.starts) + 1, study.relation
+        bins = len(question.starts) + 1
         weighing = weigh(study, question, part_of(crowd, part), part)
         reported = tuple(
             Reported(
@@ -62,7 +59,7 @@ class ShapePlan(PiecesPlan):
             for place in crowd.reporting
         )
         plan = SharesPlan(bins=bins, weighing=weighing, people=question.size, reported=reported)
-        costs, most = priced(crowd, weighing, lambda weight: bins_cost(weight, plan.noise, relation))
+        costs, most = priced(crowd, plan)
         return replace(cls.reading(question, crowd, plan), costs=costs, most=most)
 
     @classmethod
@@ -83,37 +80,14 @@ class ShapePlan(PiecesPlan):
         return replace(self, plan=replace(self.plan, steps=steps))
 
     @property
-    def predicted_error(self) -> float:
-        """Root mean square error, as a part of all people."""
-        return self.plan.predicted_error
-
-    @property
     def one_report_moves(self) -> float | None:
         """How far one local report can move a share; None without reports."""
         return max((group.moves for group in self.plan.reported), default=None)
 
     @property
-    def interval_width(self) -> float:
-        """Predicted width of an interval, as a part of all people."""
-        return self.plan.interval_width
-
-    @property
     def anytime_half_width(self) -> float | None:
         """See `PricedPlan`."""
         return self.plan.anytime_half_width
-
-    def unit(self, study: StudyDefinition) -> float:
-        """Of shares."""
-        return 1.0
-
-    def noise_json(self) -> str:
-        """The noise, for the ledger: what is needed to compute the price again."""
-        return json.dumps(as_document(self.plan.noise))
-
-    def measured(self) -> list[Measurement]:
-        """What is measured of whom, for the ledger."""
-        weights, groups, members = self.plan.weighing.weights, self.crowd.groups, self.crowd.members
-        return [Measurement.of_weights(Workload.BINS, self.plan.noise, weights, groups, members)]
 
     def noisy(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> Noisy:
         """The noisy counts by bin, and the reports of each local group by choice. Draws entropy.
@@ -211,14 +185,6 @@ def added_up(crowd: Crowd, *parts: Sequence[int]) -> tuple[int, ...]:
     return costs
 
 
-def central_costs(crowd: Crowd, weights: Sequence[int], price: Callable[[int], int]) -> list[int]:
-    """The price of a weight for each group; others than central people pay nothing."""
-    return [
-        price(weight) if group.trust is Trust.CENTRAL else 0
-        for weight, group in zip(weights, crowd.groups, strict=True)
-    ]
-
-
 def noisy_counts(crowd: Crowd, plan: SharesPlan, counts: Mapping[int, Sequence[int]]) -> list[int]:
     """The weights of the people in each bin with exact noise. Draws entropy."""
     weighted = crowd.weighed(plan.weighing.weights, counts, plan.bins)
@@ -244,13 +210,21 @@ def _whole(like: Share) -> Share:
     )
 
 
-def priced(crowd: Crowd, weighing: Weighing, price: Callable[[int], int]) -> tuple[tuple[int, ...], int]:
+def priced(crowd: Crowd, plan: Weighed) -> tuple[tuple[int, ...], int]:
     """The cost of weights for each person of each group, and the most that any may pay [study's currency].
+
+    Others than central people pay nothing.
 
     Raises:
         InternalFault: a charge exceeds an offer.
     """
-    costs = added_up(crowd, central_costs(crowd, weighing.weights, price))
+    weighing = plan.weighing
+    price = priced_at(plan.workload, plan.noise, weighing.relation, weighing.currency)
+    central = [
+        price(weight) if group.trust is Trust.CENTRAL else 0
+        for weight, group in zip(weighing.weights, crowd.groups, strict=True)
+    ]
+    costs = added_up(crowd, central)
     return costs, max(costs, default=0) if weighing.is_public else price(weighing.cap)
 
 

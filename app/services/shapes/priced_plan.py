@@ -1,12 +1,14 @@
 """What every plan has of an answer about the distribution of the values, or of what needs it."""
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
-from app.accounting.measurement import Measurement, recorded
+from app.accounting.measurement import Measurement, Workload, recorded
 from app.core.errors import InternalFault
+from app.core.noise import DiscreteGaussian, DiscreteLaplace, as_document
 from app.core.piece import Piece, Taken
 from app.core.release import Charge, Used
 from app.core.study import StudyDefinition
@@ -15,6 +17,7 @@ from app.estimators.every_level import at_every_level
 from app.estimators.found_range import FoundRange
 from app.estimators.interface import Plan
 from app.estimators.shares import Noisy
+from app.estimators.weighing import Weighing
 from app.services.shapes.questions import ShapeEstimator, ShapeQuestion
 from app.services.shapes.trees import Grown, Tree
 from app.services.statistics import says_nothing
@@ -252,6 +255,70 @@ class OneShape(PricedPlan, Generic[Drawn]):
             InternalFault: draws of this kind do not add up.
         """
         raise InternalFault("The whole cannot be read off labels.")
+
+
+class Weighed(Protocol):
+    """What reads noisy sums of people by what they weigh."""
+
+    @property
+    def workload(self) -> Workload:
+        """What is measured."""
+
+    @property
+    def weighing(self) -> Weighing:
+        """What people count for."""
+
+    @property
+    def noise(self) -> DiscreteLaplace | DiscreteGaussian:
+        """Of the sums."""
+
+    @property
+    def predicted_error(self) -> float:
+        """Root mean square error, in the unit of the answer."""
+
+    @property
+    def interval_width(self) -> float:
+        """Predicted width of the interval, by which answers are compared."""
+
+
+def measured_by(plan: Weighed, crowd: Crowd) -> Measurement:
+    """What is measured of a crowd."""
+    return Measurement.of_weights(
+        plan.workload, plan.noise, plan.weighing.weights, crowd.groups, crowd.members
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeighedPlan(OneShape[Drawn]):
+    """A plan of noisy sums by what people weigh, one weight for each group.
+
+    Attributes:
+        plan: Reads them; it has weights and noise, and says how near they come.
+    """
+
+    plan: Weighed
+
+    @property
+    def predicted_error(self) -> float:
+        """As it says."""
+        return self.plan.predicted_error
+
+    @property
+    def interval_width(self) -> float:
+        """As it says."""
+        return self.plan.interval_width
+
+    def unit(self, study: StudyDefinition) -> float:
+        """Of parts of all people, as shares and ranks are."""
+        return 1.0
+
+    def noise_json(self) -> str:
+        """See `OneShape`."""
+        return json.dumps(as_document(self.plan.noise))
+
+    def measured(self) -> list[Measurement]:
+        """See `PricedPlan`."""
+        return [measured_by(self.plan, self.crowd)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,15 +1,11 @@
 """`quantile`: one value off a tree of noisy counts; its plan, its price and what is read of it."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from app.accounting.measurement import Measurement, Workload
-from app.accounting.shape_prices import tree_cost
 from app.core.grid import GRID_SIZE, Grid
-from app.core.noise import as_document
 from app.core.plain import plain
 from app.core.question import CELLS, MOST_CELLS
 from app.core.study import StudyDefinition, Trust
@@ -18,7 +14,7 @@ from app.estimators.tree_levels import Aim
 from app.services.shapes.parameters import AIM, read_aim, read_rank, read_whole
 from app.services.shapes.parts import Part, part_of
 from app.services.shapes.plans import priced, weigh
-from app.services.shapes.priced_plan import OneShape
+from app.services.shapes.priced_plan import WeighedPlan
 from app.services.shapes.questions import MEDIAN, QUANTILE, ShapeQuestion
 from app.services.shapes.trees import Grown, Tree
 from app.services.statistics import says_nothing
@@ -27,11 +23,11 @@ from app.services.statistics.questions import Ask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuantilePlan(OneShape[Grown]):
+class QuantilePlan(WeighedPlan[Grown]):
     """One quantile, priced, for one crowd.
 
     Attributes:
-        plan: Of the tree; it has what each group's people count for.
+        plan: Of the tree; it errs in ranks, parts of all people.
         grid: Of the study.
     """
 
@@ -57,13 +53,8 @@ class QuantilePlan(OneShape[Grown]):
         rank = question.quantile or Fraction(1, 2)
         beside = None if crowd.searched is None else crowd.searched.beside(float(rank))
         plan = tree_of(study, question, crowd, (rank,), part, beside)
-        costs, most = tree_priced(crowd, plan)
+        costs, most = priced(crowd, plan)
         return cls(crowd=crowd, plan=plan, costs=costs, most=most, grid=study.grid)
-
-    @property
-    def predicted_error(self) -> float:
-        """Root mean square error of the rank, as a part of all people."""
-        return self.plan.predicted_error
 
     @property
     def joined(self) -> str:
@@ -74,26 +65,9 @@ class QuantilePlan(OneShape[Grown]):
         return f" {people} people who answered searches have {weight:.0%} of the weight, and pay nothing."
 
     @property
-    def interval_width(self) -> float:
-        """Predicted width of an interval, as a part of all people."""
-        return self.plan.interval_width
-
-    @property
     def part_told(self) -> float:
         """The width that quantiles are compared by is not that of their interval."""
         return says_nothing.width_of(self.predicted_error)
-
-    def unit(self, study: StudyDefinition) -> float:
-        """Of ranks."""
-        return 1.0
-
-    def noise_json(self) -> str:
-        """The noise, for the ledger: what is needed to compute the price again."""
-        return json.dumps(as_document(self.plan.noise))
-
-    def measured(self) -> list[Measurement]:
-        """What is measured of whom, for the ledger."""
-        return [tree_measured(self.crowd, self.plan)]
 
     @property
     def trees(self) -> tuple[Tree, ...]:
@@ -163,19 +137,3 @@ def tree_of(
         beside=beside,
         free=not study.hides_people and not pays,
     )
-
-
-def tree_priced(crowd: Crowd, plan: TreePlan) -> tuple[tuple[int, ...], int]:
-    """What a tree costs each person of each group, and the most that a person may pay.
-
-    Raises:
-        InternalFault: a charge exceeds an offer.
-    """
-    relation = plan.weighing.relation
-    return priced(crowd, plan.weighing, lambda weight: tree_cost(weight, plan.noise, relation))
-
-
-def tree_measured(crowd: Crowd, plan: TreePlan) -> Measurement:
-    """What a tree measures, and whom."""
-    weights = plan.weighing.weights
-    return Measurement.of_weights(Workload.TREE, plan.noise, weights, crowd.groups, crowd.members)

@@ -274,7 +274,7 @@ def test_no_coefficient_of_secret_noise_is_larger_wherever_the_means_are(study: 
     """Over a grid of means as far off as they can be; at one corner each is about as large as it may be."""
     rng, study = np.random.default_rng(3), least_of(study)
     plan = plan_of(study, [cohort(1, study.least, 3000)])
-    seen, _ = plan.reader.seen(plan.noisy({1: sums_of(drawn(rng, 3000), study)})[0])  # type: ignore[attr-defined]
+    seen, _ = plan.plan.seen(plan.noisy({1: sums_of(drawn(rng, 3000), study)})[0])  # type: ignore[attr-defined]
     x, y = (
         np.clip(0.5 + mean + near * np.linspace(-1, 1, 21), 0, 1)
         for mean, near in zip(seen.means, seen.near, strict=True)
@@ -306,7 +306,7 @@ def test_no_coefficient_of_public_noise_is_larger_wherever_the_means_are(study: 
     """Of both numbers, in the sum of g at one place beside the range: written down from what g is."""
     rng = np.random.default_rng(4)
     plan = plan_of(study, [cohort(1, study.least, 3000)])
-    seen, _ = plan.reader.seen(plan.noisy({1: sums_of(drawn(rng, 3000), study)})[0])  # type: ignore[attr-defined]
+    seen, _ = plan.plan.seen(plan.noisy({1: sums_of(drawn(rng, 3000), study)})[0])  # type: ignore[attr-defined]
     x, y = (mean + near * np.linspace(-1, 1, 21) for mean, near in zip(seen.means, seen.near, strict=True))
     for slope, place in product((-2, 0, 0.6, 5), (-seen.far, seen.far)):
         # (y - m_y - slope (x - m_x)) (x - place), of which the squares have -slope.
@@ -329,7 +329,7 @@ def test_errors_are_as_predicted(spread: tuple[float, float]):
         sums, truth = {1: sums_of(points, study)}, true(points)["correlation"]
         errors = []
         for _ in range(400):
-            seen, _ = plan.reader.seen(plan.noisy(sums)[0])  # type: ignore[attr-defined]
+            seen, _ = plan.plan.seen(plan.noisy(sums)[0])  # type: ignore[attr-defined]
             both, first, second = seen.moments
             errors.append(both / math.sqrt(first * second) - truth)
         assert 0.6 < math.sqrt(np.mean(np.square(errors))) / plan.predicted_error < 1.5

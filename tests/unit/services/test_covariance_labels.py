@@ -80,14 +80,14 @@ def plans_of(plan: LabelsPlan) -> dict[int, PairPlan]:
 
 def reader_of(plan: LabelsPlan) -> Any:
     assert isinstance(plan.whole, PairPlan)
-    return plan.whole.reader
+    return plan.whole.plan
 
 
 def lost(plan: LabelsPlan, before: Mapping[int, Any], after: Mapping[int, Any]) -> Fraction:
     """The loss of all noisy sums together between two databases; of Gaussian noise mu^2. The draws are 0."""
     loss = Fraction()
     for one in plans_of(plan).values():
-        noise = one.reader.noise
+        noise = one.plan.noise
         moves = [abs(a - b) for a, b in zip(one.noisy(before)[0], one.noisy(after)[0], strict=True)]
         if isinstance(noise, DiscreteGaussian):
             rates = [1 / effective_variance(sigma) for sigma in noise.sigmas]
@@ -108,7 +108,7 @@ def test_a_person_pays_what_the_worst_neighbor_moves_all_sums_by(study: StudyDef
     people = [sums_of(np.array([numbers])) for numbers in product(POINTS, repeat=2)]
     starts = [(0, 0, 0, 0)] if is_secret(study) else people
     for own, label in ((1, 0), (2, 1)):
-        weight, worst = plans_of(plan)[label].reader.weighing.weights[0], Fraction()
+        weight, worst = plans_of(plan)[label].plan.weighing.weights[0], Fraction()
         for before, after in product(starts, people):
             both = [
                 {**companions, own: [a + b for a, b in zip(companions[own], person, strict=True)]}
@@ -154,7 +154,7 @@ def test_the_whole_has_the_noise_of_all_labels(study: StudyDefinition):
         people = [cohort(number, number, 100) for number in range(count)]
         found = by_region(people, study, size=100 * count, labels=LABELS[:count])
         size = 100 * count if is_secret(study) else None
-        reader: Any = plan_of([of_all(1, MICRO, 100 * count)], replace(study, **terms), size=size).reader
+        reader: Any = plan_of([of_all(1, MICRO, 100 * count)], replace(study, **terms), size=size).plan
         whole = reader_of(found)
         if is_secret(study):
             assert found.predicted_error == pytest.approx(math.sqrt(count) * reader.predicted_error)

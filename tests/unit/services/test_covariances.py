@@ -165,7 +165,7 @@ def test_of_a_secret_number_it_errs_at_most_as_predicted(study: StudyDefinition,
     assert 0.5 * squares < ratio < 1.5 * squares
     assert squares <= 1
     # The count has the noise of four sums with a coefficient of 1.
-    of_count = 2 * plan.predicted_error / plan.reader.unit * 3000
+    of_count = 2 * plan.predicted_error / plan.plan.unit * 3000
     noisy = np.mean([one["noisy_count"] for one in answers])
     assert abs(noisy - 3000) < 5 * of_count / math.sqrt(600)
 
@@ -181,7 +181,7 @@ def test_no_coefficients_of_its_noise_have_more_squares_than_one():
 
 @pytest.mark.parametrize("study", [SECRET, SECRET_GAUSSIAN])
 def test_numbers_in_the_other_order_or_turned_round_read_alike(study: StudyDefinition):
-    reader: Any = plan_of([], replace(study, **FIVE)).reader
+    reader: Any = plan_of([], replace(study, **FIVE)).plan
     unit = float(reader.noise.scales[0] if study.noise is Currency.LAPLACE else reader.noise.sigmas[0])
     for sums in np.random.default_rng(8).normal(60, 60, (20, 4)):
         both, first, second, neither = (round(one * unit) for one in sums)
@@ -202,7 +202,7 @@ def test_nothing_but_sums_says_how_many_people_there_are(study: StudyDefinition)
         plan_of([cohort(1, study.least, count)] if count else [], study) for count in (0, 1, 9)
     )
     for other in (one, many):
-        assert other.reader.noise == none.reader.noise
+        assert other.plan.noise == none.plan.noise
         assert (other.most, other.predicted_error) == (none.most, none.predicted_error)
         assert other.noise_json() == none.noise_json()
     assert none.most <= study.amount(study.epsilon_max)
@@ -214,7 +214,7 @@ def test_public_people_weigh_the_most_and_pay_nothing():
     public = replace(cohort(2, 0, 10), trust=Trust.PUBLIC)
     for study in (SECRET, SECRET_GAUSSIAN):
         plan = plan_of([cohort(1, study.least, 10), public], study)
-        assert plan.reader.weighing.weights[1] == plan.reader.weighing.cap
+        assert plan.plan.weighing.weights[1] == plan.plan.weighing.cap
         assert [one.cohort_id for one in plan.charges()] == [1]
 
 
