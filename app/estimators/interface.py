@@ -19,6 +19,7 @@ from app.core.epsilon import MICRO
 from app.core.errors import ServiceError
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import Noise
+from app.core.plain import plain
 from app.core.study import Currency, Relation
 from app.estimators.expected import GUESS, ExpectedValues
 from app.estimators.together import ErrorBound, KnownError
@@ -272,6 +273,17 @@ class Conclusion:
     variance: Statistic | None = None
     error: KnownError | None = None
     anytime: Interval | None = None
+
+    def numbers(self) -> dict[str, Any]:
+        """What it says of the mean, as JSON."""
+        names = ("estimate", "standard_error", "interval", "population_interval")
+        return {name: plain(getattr(self, name)) for name in names}
+
+    def spread(self) -> dict[str, Any]:
+        """Variance and standard deviation as JSON; empty where nothing is known of them."""
+        if self.variance is None:
+            return {}
+        return {"variance": plain(self.variance), "sd": plain(self.variance.root)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

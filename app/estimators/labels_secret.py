@@ -134,10 +134,7 @@ def _shown(
     where: Mapping[str, str], found: Conclusion, joint: Mapping[int, tuple[Interval, Interval]]
 ) -> dict[str, object]:
     """The answer for one label, as the release says it, and with the wider intervals by number of labels."""
-    names = ("estimate", "standard_error", "interval", "population_interval")
-    shown: dict[str, object] = {"where": dict(where), **{name: plain(getattr(found, name)) for name in names}}
-    if found.variance is not None:
-        shown |= {"variance": plain(found.variance), "sd": plain(found.variance.root)}
+    shown: dict[str, object] = {"where": dict(where), **found.numbers(), **found.spread()}
     shown["together"] = [
         {
             "labels": number,

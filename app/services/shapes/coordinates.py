@@ -164,7 +164,7 @@ class CoordinatesPlan(PiecesPlan):
     @property
     def interval_width(self) -> float:
         """Predicted width of the interval of each coordinate, as a part of the range."""
-        return planning.interval_width(self.study, self.plan) / float(self.study.grid.width)
+        return planning.interval_width(self.study.grid, self.plan) / float(self.study.grid.width)
 
     def noise_json(self) -> str:
         """The noise, for the ledger."""
@@ -237,19 +237,12 @@ class CoordinatesPlan(PiecesPlan):
 
     def _shown(self, found: Conclusion) -> dict[str, object]:
         """What the answer says of a coordinate."""
-        shown: dict[str, object] = {
-            "estimate": found.estimate,
-            "standard_error": found.standard_error,
-            "interval": plain(found.interval),
-            "population_interval": plain(found.population_interval),
-        }
+        shown = found.numbers()
         if not self.study.hides_people:
             shown["simultaneous"] = plain(self._simultaneous(found))
         if found.anytime is not None:
             shown["anytime"] = plain(found.anytime)
-        if found.variance is not None:
-            shown |= {"variance": plain(found.variance), "sd": plain(found.variance.root)}
-        return planned_errors.of_spread(shown, self.plan)
+        return planned_errors.of_spread(shown | found.spread(), self.plan)
 
     def _simultaneous(self, found: Conclusion) -> Interval:
         """The interval for the dataset that holds together with those of all coordinates."""

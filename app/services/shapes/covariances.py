@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
 from app.core.epsilon import MICRO
-from app.core.study import StudyDefinition
+from app.core.study import Study, StudyDefinition
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.covariance import CovarianceReader, PairReader, PublicPair
 from app.estimators.covariance_secret import SecretCovarianceReader
@@ -19,9 +19,12 @@ from app.services.shapes.plans import priced, weigh
 from app.services.shapes.priced_plan import WeighedPlan
 from app.services.shapes.questions import CORRELATION, COVARIANCE, NO_ONE_MEASURE, ShapeQuestion
 from app.services.shapes.trees import Grown
+from app.services.statistics import planning
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import REGRESSION, Ask
 from app.store import bins
+from app.store import releases as store
+from app.store.database import Connection
 
 
 def of_each(offer: int) -> int:
@@ -148,6 +151,15 @@ class CorrelationPlan(PairPlan):
     many_numbers = True
     numbers = NUMBERS
     public, secret = (PublicMomentsReader, bins.moments), (SecretMomentsReader, bins.bernstein)
+
+    @classmethod
+    async def informed(cls, connection: Connection, study: Study, question: ShapeQuestion) -> ShapeQuestion:
+        """See `ShapeEstimator`: of both numbers the variance that the last answer says, or a guess."""
+        spreads = []
+        for name in question.pair:
+            last = await store.read_last_spread(connection, study.id, name)
+            spreads.append(planning.expected_values(study.definition.of_measure(name), None, last).spread)
+        return replace(question, spreads=(spreads[0], spreads[1]))
 
     @classmethod
     def _reader(cls, study: StudyDefinition, question: ShapeQuestion, crowd: Crowd) -> PairReader:

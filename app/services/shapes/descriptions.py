@@ -149,7 +149,7 @@ class Description(OneShape[Drawn]):
     @property
     def interval_width(self) -> float:
         """Predicted width of the interval for the mean, as a part of the range."""
-        return planning.interval_width(self.study, self.mean) / float(self.study.grid.width)
+        return planning.interval_width(self.study.grid, self.mean) / float(self.study.grid.width)
 
     def told(self, study: StudyDefinition, question: ShapeQuestion) -> float:
         """Its least telling part decides."""
@@ -204,17 +204,10 @@ class Description(OneShape[Drawn]):
         moments = self.mean.conclude(sums)
         found = self.quartiles.read(self.study.grid, levels)
         quartiles = [{"q": float(rank), **plain(one)} for rank, one in zip(QUARTILES, found, strict=True)]
-        sd = moments.variance and plain(moments.variance.root)
         shown = {
             "count": public_count(self.crowd.people) if self.count is None else self.count.read(number),
-            "mean": {
-                "estimate": moments.estimate,
-                "standard_error": moments.standard_error,
-                "interval": plain(moments.interval),
-                "population_interval": plain(moments.population_interval),
-                "predicted_error": self.predicted_error,
-            },
-            "sd": sd,
+            "mean": {**moments.numbers(), "predicted_error": self.predicted_error},
+            "sd": moments.spread().get("sd"),
             "quartiles": quartiles,
         }
         return planned_errors.of_spread(shown, self.mean)

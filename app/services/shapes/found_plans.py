@@ -1,4 +1,4 @@
-"""A mean over a range that is found first: its plan, its price, and both of its draws; no database.
+"""A mean over a range that is found first: its plan, its price, and both of its draws.
 
 The proof is in `app.estimators.found_range`.
 """
@@ -16,8 +16,7 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.noise import as_document
-from app.core.plain import plain
-from app.core.study import StudyDefinition, assumption
+from app.core.study import Study, StudyDefinition, assumption
 from app.estimators import registry
 from app.estimators.every_level import at_every_level
 from app.estimators.found_range import FoundRange, find, ladder, narrowed
@@ -38,6 +37,8 @@ from app.services.shapes.questions import FOUND_RANGE, ExpectedRange, ShapeQuest
 from app.services.statistics import planned_errors, planning
 from app.services.statistics.crowds import Crowd, by_label
 from app.services.statistics.questions import FOUND, MEAN, RANGE, Ask
+from app.store import releases as store
+from app.store.database import Connection
 
 WHOLE = FoundRange(low=0, high=GRID_SIZE, outside=0.0)
 """The declared range."""
@@ -89,6 +90,17 @@ class FoundPlan(PricedPlan):
         return assumption(tilt) + (moved if 0 < tilt < MICRO else "")
 
     @classmethod
+    async def informed(cls, connection: Connection, study: Study, question: ShapeQuestion) -> ShapeQuestion:
+        """See `ShapeEstimator`: the range that was found last is expected."""
+        last = await store.read_last_range(connection, study.id, question.measure)
+        if last is None:
+            return replace(question, expected=None)
+        found = json.loads(last.body)["range"]
+        part = (found["upper"] - found["lower"]) / float(study.definition.grid.width)
+        width = max(1, min(GRID_SIZE, round(part * GRID_SIZE)))
+        return replace(question, expected=ExpectedRange(width=width, release=last.id))
+
+    @classmethod
     def of(cls, study: StudyDefinition, question: ShapeQuestion, cohorts: Sequence[Cohort]) -> "FoundPlan":
         """Plan and price both parts.
 
@@ -127,13 +139,13 @@ class FoundPlan(PricedPlan):
         costs = added_up(crowd, of_bins, of_mean)
         # 3. What it may cost, and what it gains.
         declared, most = replace(asked, part=int), max(costs, default=0)
-        width = planning.interval_width(study, asked.over(WHOLE, means.sums).plan)
+        width = planning.interval_width(study.grid, asked.over(WHOLE, means.sums).plan)
         if relation.hides_people:
             most = most_of_bins + planning.epsilon_max(study, mean_estimator(study), asked.asked, of_mean)
             ratio = asked.asked.cap / max(declared.asked.cap, 1)
         else:
             # Without noise there is nothing to gain.
-            ratio = planning.interval_width(study, declared.over(WHOLE).plan) / width if width else 1.0
+            ratio = planning.interval_width(study.grid, declared.over(WHOLE).plan) / width if width else 1.0
         return cls(
             study=study,
             crowd=crowd,
@@ -233,10 +245,7 @@ class FoundPlan(PricedPlan):
                 details["groups"] = [_with_outside(one, outside) for one in details["groups"]]
         return {
             "asked": registry.AUTO,
-            "estimate": conclusion.estimate,
-            "standard_error": conclusion.standard_error,
-            "interval": plain(conclusion.interval),
-            "population_interval": plain(conclusion.population_interval),
+            **conclusion.numbers(),
             "predicted_error": min(read.predicted_error, float(grid.width)),
             "range": {
                 "lower": float(grid.lower),

@@ -10,7 +10,7 @@ from app.core.epsilon import MICRO
 from app.core.errors import InternalFault, InvalidRequest
 from app.core.question import STATISTICS as ASKABLE
 from app.core.release import Asked
-from app.core.study import StudyDefinition
+from app.core.study import Study, StudyDefinition
 from app.estimators.expected import GUESS
 from app.estimators.found_range import FoundRange
 from app.estimators.tree_levels import Aim
@@ -28,6 +28,7 @@ from app.services.statistics.questions import (
     of_vectors,
 )
 from app.services.statistics.reading import READ
+from app.store.database import Connection
 
 HISTOGRAM, DISTRIBUTION, QUANTILE, MEDIAN = "histogram", "distribution", "quantile", "median"
 DESCRIBE, SHARES, COVARIANCE, CORRELATION = "describe", "shares", "covariance", "correlation"
@@ -138,6 +139,13 @@ class ShapeEstimator:
             InvalidRequest: names every parameter that is wrong.
         """
         return {}
+
+    @classmethod
+    async def informed(
+        cls, connection: Connection, study: Study, question: "ShapeQuestion"
+    ) -> "ShapeQuestion":
+        """The question with what former answers told that it is planned for; as it is, where nothing does."""
+        return question
 
     @staticmethod
     def assumption(tilt: int) -> str | None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from app.core.cohort import Cohort
-from app.core.grid import GRID_SIZE
 from app.core.release import Facts, StoredRelease
 from app.core.session import SessionProtocol
 from app.core.study import StudyDefinition
@@ -14,15 +13,8 @@ from app.estimators import confidence
 from app.estimators.interface import Accuracy, Estimator, NotApplicable
 from app.services.shapes import kinds
 from app.services.shapes.kinds import AnyPlan
-from app.services.shapes.questions import (
-    CORRELATION,
-    DESCRIBE,
-    FOUND_RANGE,
-    ExpectedRange,
-    ShapeQuestion,
-)
+from app.services.shapes.questions import DESCRIBE, ShapeQuestion
 from app.services.shapes.steps import ShapeStep, plan_step
-from app.services.statistics import planning
 from app.services.statistics.any_request import AnyRequest, AnySituation
 from app.services.statistics.asked_accuracy import Readable
 from app.services.statistics.questions import Ask
@@ -60,26 +52,9 @@ class ShapeRequest(AnyRequest):
         Raises:
             InvalidRequest: a new answer would have too many numbers.
         """
-        question = self.question
-        question.refuse_too_many_numbers(self.study.definition)
-        if question.estimator == FOUND_RANGE:
-            found = await store.read_last_range(connection, self.study.id, question.measure)
-            expected = None if found is None else _expected(self.study.definition, found)
-            question = replace(question, expected=expected)
-        if question.estimator == CORRELATION:
-            question = replace(question, spreads=await self._spreads(connection))
+        self.question.refuse_too_many_numbers(self.study.definition)
+        question = await self.question.shape.informed(connection, self.study, self.question)
         return await super(ShapeRequest, replace(self, question=question)).towards(connection)
-
-    async def _spreads(self, connection: Connection) -> tuple[float, float]:
-        """Of both numbers the variance that the last answer says, or a guess [range width squared]."""
-        study = self.study.definition
-        first, second = [
-            planning.expected_values(
-                study.of_measure(name), None, await store.read_last_spread(connection, self.study.id, name)
-            ).spread
-            for name in self.question.pair
-        ]
-        return first, second
 
     @property
     def widest(self) -> float:
@@ -140,10 +115,6 @@ class ShapeRequest(AnyRequest):
         """None: local people are left out of most, and no reason to refuse."""
         return 0
 
-    def compared(self, made: PlannedShape) -> tuple[int, int, float]:
-        """People, those who cannot pay, and the predicted width [part of all that it can be]."""
-        return made.crowd.people, made.crowd.unable, made.interval_width
-
     def told(self, made: PlannedShape) -> float:
         """What an interval takes up of all that its number can be."""
         return made.for_all.told(self.study.definition, self.question)
@@ -198,10 +169,3 @@ class ShapeSituation(AnySituation[ShapeRequest]):
     def alone(self, request: ShapeRequest, among: Sequence[Estimator] | None = None) -> AnyPlan:
         """See `AnySituation`."""
         return kinds.make(request.study.definition, request.question, self.cohorts, self.searched)
-
-
-def _expected(study: StudyDefinition, last: StoredRelease) -> ExpectedRange:
-    """The range that an answer found."""
-    found = json.loads(last.body)["range"]
-    part = (found["upper"] - found["lower"]) / float(study.grid.width)
-    return ExpectedRange(width=max(1, min(GRID_SIZE, round(part * GRID_SIZE))), release=last.id)

@@ -15,12 +15,12 @@ from app.services.statistics.any_made import AnyMade
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.drafts import Said
 from app.services.statistics.kept_sums import kept_of
-from app.services.statistics.mean_drafts import said_of
+from app.services.statistics.mean_drafts import OfMean
 from app.services.statistics.questions import Resolved
 
 
 @dataclass(frozen=True, kw_only=True)
-class Alone(AnyMade):
+class Alone(AnyMade, OfMean):
     """An answer with noise of its own that can be made.
 
     Attributes:
@@ -65,30 +65,15 @@ class Alone(AnyMade):
         """The same: it sharpens no other answer."""
         return self.most
 
-    @property
-    def people(self) -> int:
-        """All people."""
-        return self.crowd.people
-
-    @property
-    def left_out(self) -> int:
-        """The people who cannot pay."""
-        return self.crowd.unable
-
-    @property
-    def silent(self) -> int:
-        """The people who did not report the measure."""
-        return self.crowd.silent
-
-    def said(self, study: StudyDefinition, resolved: Resolved, cohorts: Sequence[Cohort]) -> Said:
+    def said(self, resolved: Resolved, cohorts: Sequence[Cohort]) -> Said:
         """Price, draw, read. Fails closed: whatever goes wrong, there is no answer. Draws entropy."""
         people, plan = self.crowd, self.plan
         charges = planning.charges_of(self.costs, people)
         values = planning.noisy(plan, people)
-        apart = kept_of(study, resolved, people, plan, values, charges)
+        apart = kept_of(self.study, resolved, people, plan, values, charges)
         most = self.most
         return replace(
-            said_of(study, resolved, self, at_every_level(lambda: plan.conclude(values))),
+            self.said_of(resolved, at_every_level(lambda: plan.conclude(values))),
             most=most,
             most_in_all=most,
             noise=recorded(planning.noise_json(plan), [planning.measured(plan, people)], apart),

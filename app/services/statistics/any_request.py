@@ -240,9 +240,9 @@ class AnyRequest(ABC):
             NotApplicable: it is one.
         """
 
-    @abstractmethod
     def compared(self, made: Any) -> tuple[int, int, float]:
         """People, those who cannot pay, and the predicted width by which an answer is compared."""
+        return made.crowd.people, made.crowd.unable, made.interval_width
 
     def is_gain(self, made: Any, best: float | None) -> bool:
         """Whether an answer is one, beside the best that there is."""

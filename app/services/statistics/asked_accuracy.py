@@ -51,7 +51,7 @@ class Readable:
         error, bound = plan.population_error, plan.population_bound
         return Accuracy(
             error=times * min(plan.predicted_error, width),
-            half_width=times * planning.interval_width(self.study, plan) / 2 if public else None,
+            half_width=times * planning.interval_width(self.study.grid, plan) / 2 if public else None,
             population_error=None if error is None else times * min(error, width),
             population_half_width=None if bound is None else times * min(bound().half_width(), width / 2),
             anytime_half_width=None if anytime is None else times * anytime() / 2,

@@ -34,8 +34,9 @@ from app.core.study import StudyDefinition, Trust
 from app.estimators.combination import combination_plan
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
 from app.services.statistics import steps
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.drafts import Said
-from app.services.statistics.mean_drafts import said_of
+from app.services.statistics.mean_drafts import OfMean
 from app.services.statistics.piece_ledger import charged, in_all
 from app.services.statistics.piece_noise import NOISES
 from app.services.statistics.piece_sums import sums_of
@@ -47,15 +48,14 @@ NOT_COMBINED = "in_no_answer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Combination:
+class Combination(OfMean):
     """A combination that has been read.
 
     Attributes:
         estimator, question, plan, conclusion: What answers: `auto`'s choice for each person's whole
             epsilon says what reports weigh, and how far the answer is drawn to the middle.
         used: Cohorts whose sums are read: public values, and reports.
-        people, left_out: All live contributions, and central people who are in no sum.
-        silent: Those who did not report the measure.
+        crowd: All people; central ones who are in no sum take no part. No one, where that is secret.
         epsilon_max_total: What the answers with these sums have charged one person at most [the study's
             currency].
     """
@@ -65,15 +65,13 @@ class Combination:
     plan: Plan
     conclusion: Conclusion
     used: tuple[Used, ...]
-    people: int
-    left_out: int
+    crowd: Crowd
     epsilon_max_total: int
-    silent: int = 0
 
-    def said(self, study: StudyDefinition, resolved: Resolved, releases: Sequence[UUID]) -> Said:
+    def said(self, resolved: Resolved, releases: Sequence[UUID]) -> Said:
         """The combination of releases as an answer of its own: free, and without any noise."""
         return replace(
-            said_of(study, resolved, self, self.conclusion, why=NOT_COMBINED),
+            self.said_of(resolved, self.conclusion, why=NOT_COMBINED),
             most_in_all=self.epsilon_max_total,
             used=self.used,
             combines=releases,
@@ -118,12 +116,6 @@ def combine(
                 (cohort, count) for cohort, count, one in zip(ids, counts, central, strict=True) if not one
             )
         ),
-        people=sum(counts),
-        left_out=sum(
-            count
-            for cohort, count, one in zip(ids, counts, central, strict=True)
-            if one and cohort not in paid
-        ),
-        silent=whole.people.silent,
+        crowd=whole.people,
         epsilon_max_total=max(paid.values(), default=0),
     )

@@ -37,6 +37,7 @@ from app.estimators.combined_ratio import RatioSums, combined_ratio, pivot_of
 from app.estimators.interface import Question
 from app.estimators.transformed import Transformed
 from app.services.statistics.combining import Combination
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.levels import Level
 from app.store.combined import Sources
 
@@ -80,8 +81,7 @@ def combine(study: StudyDefinition, question: Question, sources: Sources) -> Com
         plan=plan,
         conclusion=conclusion,
         used=(),
-        people=0,
-        left_out=0,
+        crowd=Crowd.joined([]),
         # No person is charged more than they offer, whatever the answers come to.
         epsilon_max_total=min(sum(sources.charged), study.amount(study.epsilon_max)),
     )

@@ -1,85 +1,67 @@
 """What an answer for a mean says of itself and of labels, whatever it was drawn or read from; no database."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from app.core.errors import BudgetExhausted
 from app.core.plain import plain
 from app.core.reporting_range import FIELD
-from app.core.study import StudyDefinition
 from app.estimators.interface import Conclusion, Estimator, Plan, Question
 from app.estimators.together import drawn_to_whole
 from app.services.statistics import planned_errors, planning
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.drafts import NOT_REPORTED, Said
 from app.services.statistics.questions import Resolved
 
 
-class MadeOf(Protocol):
-    """What answers, and from what."""
+class OfMean:
+    """An answer for a mean: what answers whom, and what it says of itself.
+
+    Attributes:
+        estimator, question, plan: What answers, as it was answered, and what reads it.
+        crowd: All people.
+    """
+
+    __slots__ = ()
+
+    estimator: Estimator
+    question: Question
+    plan: Plan
+    crowd: Crowd
 
     @property
-    def people(self) -> int:
-        """All people."""
+    def interval_width(self) -> float:
+        """Predicted width of the interval, by which answers are compared [data's unit]."""
+        return planning.interval_width(self.question.grid, self.plan)
 
-    @property
-    def left_out(self) -> int:
-        """The people who cannot pay."""
+    def said_of(self, resolved: Resolved, conclusion: Conclusion, why: str = BudgetExhausted.code) -> Said:
+        """What it says; with its own parameters: `auto` may have tried others than defaults."""
+        plan, variance = self.plan, conclusion.variance
 
-    @property
-    def silent(self) -> int:
-        """The people who did not report the measure."""
+        def finished(document: dict[str, Any]) -> dict[str, Any]:
+            document |= conclusion.spread()
+            if (inside := document.get(FIELD)) is not None:
+                document |= _moved(document, inside["people_outside_at_most"])
+            return planned_errors.of_answer(document, plan, float(self.question.grid.width))
 
-    @property
-    def estimator(self) -> Estimator:
-        """What answers."""
-
-    @property
-    def question(self) -> Question:
-        """As it was answered."""
-
-    @property
-    def plan(self) -> Plan:
-        """What reads the answer."""
-
-
-def said_of(
-    study: StudyDefinition,
-    resolved: Resolved,
-    made: MadeOf,
-    conclusion: Conclusion,
-    why: str = BudgetExhausted.code,
-) -> Said:
-    """What an answer for a mean says; with its own parameters: `auto` may have tried others than defaults."""
-    plan, variance = made.plan, conclusion.variance
-
-    def finished(document: dict[str, Any]) -> dict[str, Any]:
-        if variance is not None:
-            document |= {"variance": plain(variance), "sd": plain(variance.root)}
-        if (inside := document.get(FIELD)) is not None:
-            document |= _moved(document, inside["people_outside_at_most"])
-        return planned_errors.of_answer(document, plan, float(study.grid.width))
-
-    return Said(
-        estimator=made.estimator.name,
-        version=made.estimator.version,
-        parameters={**resolved.asked(), **made.question.parameters},
-        numbers={
-            "asked": resolved.estimator,
-            "estimate": conclusion.estimate,
-            "standard_error": conclusion.standard_error,
-            "interval": plain(conclusion.interval),
-            "population_interval": plain(conclusion.population_interval),
-            **({} if conclusion.anytime is None else {"anytime": plain(conclusion.anytime)}),
-            **({} if conclusion.error is None else {"error": plain(conclusion.error)}),
-        },
-        details=conclusion.details,
-        finished=finished,
-        people=made.people,
-        left_out={why: made.left_out, NOT_REPORTED: made.silent},
-        width=planning.interval_width(study, plan),
-        variance=None if variance is None else variance.population_interval.upper,
-        noise=planning.noise_json(plan),
-    )
+        return Said(
+            estimator=self.estimator.name,
+            version=self.estimator.version,
+            parameters={**resolved.asked(), **self.question.parameters},
+            numbers={
+                "asked": resolved.estimator,
+                **conclusion.numbers(),
+                **({} if conclusion.anytime is None else {"anytime": plain(conclusion.anytime)}),
+                **({} if conclusion.error is None else {"error": plain(conclusion.error)}),
+            },
+            details=conclusion.details,
+            finished=finished,
+            people=self.crowd.people,
+            left_out={why: self.crowd.unable, NOT_REPORTED: self.crowd.silent},
+            width=self.interval_width,
+            variance=None if variance is None else variance.population_interval.upper,
+            noise=planning.noise_json(plan),
+        )
 
 
 MOVED = ", and is about values that reports inside the reporting range have moved into it"
@@ -144,6 +126,4 @@ def _shown(
     }
     if found is not None and found.anytime is not None:
         shown["anytime"] = plain(found.anytime)
-    if found is not None and found.variance is not None:
-        shown |= {"variance": plain(found.variance), "sd": plain(found.variance.root)}
-    return shown
+    return shown if found is None else shown | found.spread()

@@ -7,7 +7,7 @@ from app.accounting.costs import check_charges, group_costs
 from app.accounting.measurement import Measurement
 from app.core.cohort import Group
 from app.core.errors import BudgetExhausted
-from app.core.grid import GRID_SIZE
+from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import as_document
 from app.core.release import Charges, StoredRelease
 from app.core.study import StudyDefinition, Trust
@@ -141,9 +141,9 @@ def noisy(plan: Plan, people: Crowd) -> list[int]:
     return [value + error for value, error in zip(exact, noise, strict=True)]
 
 
-def interval_width(study: StudyDefinition, plan: Plan) -> float:
+def interval_width(grid: Grid, plan: Plan) -> float:
     """Predicted width of the interval for the mean of the dataset [data's unit]."""
-    return float(study.grid.width) if plan.interval_width is None else plan.interval_width()
+    return float(grid.width) if plan.interval_width is None else plan.interval_width()
 
 
 def noise_json(plan: Plan) -> str:

@@ -128,10 +128,6 @@ class ReleaseRequest(AnyRequest):
         """All but those who did not report the measure."""
         return (facts.people_left_out or 0) - facts.silent
 
-    def compared(self, made: PlannedMean) -> tuple[int, int, float]:
-        """People, those who cannot pay, and the predicted width [data's unit]."""
-        return made.people, made.left_out, planning.interval_width(self.study.definition, made.plan)
-
     def told(self, made: PlannedMean) -> float:
         """What the interval of a mean, or of a variance, takes up of all that it can be."""
         whole, plan = self.widest, made.plan
@@ -142,12 +138,12 @@ class ReleaseRequest(AnyRequest):
             return says_nothing.width_of(plan.spread().error) / (whole**2 * WORST_VARIANCE)
         if not self.compares:
             return says_nothing.width_of(plan.predicted_error) / whole
-        return planning.interval_width(self.study.definition, plan) / whole
+        return made.interval_width / whole
 
     def readable(self, made: PlannedMean) -> Readable:
         """What is read off an answer."""
         return Readable(
-            study=self.study.definition, plan=made.plan, people=made.people, cells=self._cells(made)
+            study=self.study.definition, plan=made.plan, people=made.crowd.people, cells=self._cells(made)
         )
 
     def _cells(self, made: PlannedMean) -> Mapping[str, int]:

@@ -203,7 +203,7 @@ class Releases(Answering[ReleaseRequest, MeanSituation]):
                 if secret
                 else combining.combine(definition, now.cohorts, resolved, now.question, sources.pieces)
             )
-            said = found.said(definition, resolved, sources.releases)
+            said = found.said(resolved, sources.releases)
             free, asked = replace(resolved, share=0), resolved.combined()
             draft = drafted(study, free, said, epoch=now.epoch, clock=self._clock)
             return replace(draft, question=asked.family, asked=asked, newest=sources.newest)
@@ -217,4 +217,4 @@ class Releases(Answering[ReleaseRequest, MeanSituation]):
 
     async def _said(self, run: Run, request: ReleaseRequest, now: MeanSituation, made: PlannedMean) -> Said:
         with self._observer.step("draw"):
-            return await work.run(made.said, request.study.definition, request.question, now.cohorts)
+            return await work.run(made.said, request.question, now.cohorts)

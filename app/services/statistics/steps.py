@@ -67,7 +67,7 @@ from app.estimators.every_level import at_every_level
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.drafts import Said
-from app.services.statistics.mean_drafts import labels_shown, said_of
+from app.services.statistics.mean_drafts import OfMean, labels_shown
 from app.services.statistics.piece_ledger import PieceLedger, PieceStep, check_gain, next_number
 from app.services.statistics.piece_noise import NOISES, PieceNoise
 from app.services.statistics.piece_sums import sums_of
@@ -103,29 +103,26 @@ class LabelPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeanStep(PieceStep):
+class MeanStep(PieceStep, OfMean):
     """A step of a mean that can be taken.
 
     Attributes:
         estimator, question, plan: What answers, and from what. The plan reads what `take` draws.
-        people, left_out: All live contributions, and those who cannot pay their part of this step.
-        silent: Those who did not report the measure.
+        crowd: All people; those who cannot pay their part of this step are in `dry`.
         parts: Of a question by an attribute: its labels.
     """
 
     estimator: Estimator
     question: Question
     plan: Plan
-    people: int
-    left_out: int
-    silent: int
+    crowd: Crowd
     parts: tuple[LabelPart, ...] = ()
 
-    def said(self, study: StudyDefinition, resolved: Resolved, cohorts: Sequence[Cohort]) -> Said:
+    def said(self, resolved: Resolved, cohorts: Sequence[Cohort]) -> Said:
         """Draw and read: an answer that sharpens the one before it. Fails closed. Draws entropy."""
         conclusion, taken = take(self, cohorts)
         return replace(
-            said_of(study, resolved, self, conclusion),
+            self.said_of(resolved, conclusion),
             most=self.most,
             most_in_all=self.most_in_all,
             noise=self.noise_json(taken),
@@ -258,9 +255,7 @@ def step_of(
         estimator=whole.estimator,
         question=whole.question,
         plan=plan,
-        people=sum(ledger.cohorts.column("count")),
-        left_out=left_out,
-        silent=whole.people.silent,
+        crowd=replace(whole.people, dry=left_out),
         parts=parts,
         **ledger.step(before, kept, finer),
     )

@@ -248,8 +248,8 @@ def test_the_piece_of_one_step_is_read_as_by_the_step_those_who_did_not_report_i
     found = combine(study, cohorts, taken.changed, name)
     assert found.conclusion.estimate == pytest.approx(said.estimate, abs=1e-9)
     assert found.conclusion.standard_error == pytest.approx(said.standard_error, rel=1e-9)
-    assert (found.people, found.silent, found.left_out) == (2 * PEOPLE, PEOPLE // 2, 0)
-    assert (step.silent, step.left_out) == (found.silent, found.left_out)
+    assert (found.crowd.people, found.crowd.silent, found.crowd.unable) == (2 * PEOPLE, PEOPLE // 2, 0)
+    assert (step.crowd.silent, step.crowd.unable) == (found.crowd.silent, found.crowd.unable)
     assert found.used == (Used(cohort_id=2, count=PEOPLE, offer=0),)
 
 

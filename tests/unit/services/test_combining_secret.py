@@ -105,7 +105,7 @@ def test_neighbors_have_the_same_combination_and_pay_the_same(study: StudyDefini
             _, one = combined(study, also)
             assert one.conclusion == found.conclusion
             assert one.plan.predicted_error == found.plan.predicted_error
-            assert (one.used, one.people, one.epsilon_max_total) == ((), 0, found.epsilon_max_total)
+            assert (one.used, one.crowd.people, one.epsilon_max_total) == ((), 0, found.epsilon_max_total)
 
 
 def test_what_it_has_charged_is_what_it_can_have_charged_at_most() -> None:
