@@ -121,32 +121,21 @@ else:
         """Load all names at the first one."""
         if name not in __all__:
             raise AttributeError(name)
-        from dither import (
-            _answers,
-            _base,
-            _client,
-            _documents,
-            _errors,
-            _files,
-            _models,
-            _operations,
-            _plans,
-            _tables,
-        )
+        import importlib
 
-        for module in (
-            _answers,
-            _base,
-            _client,
-            _documents,
-            _errors,
-            _files,
-            _models,
-            _operations,
-            _plans,
-            _tables,
+        for own in (
+            "answers",
+            "base",
+            "client",
+            "documents",
+            "errors",
+            "files",
+            "models",
+            "operations",
+            "plans",
+            "tables",
         ):
-            for key, value in vars(module).items():
+            for key, value in vars(importlib.import_module(f"dither._{own}")).items():
                 if key in __all__:
                     globals()[key] = value
                     if key != "__version__":
