@@ -41,7 +41,7 @@ from app.services.shapes.plans import ShapePlan
 from app.services.shapes.priced_plan import Answered, PiecesPlan, Scans
 from app.services.shapes.questions import COORDINATES, ShapeQuestion
 from app.services.statistics.crowds import Crowd
-from app.services.statistics.label_pieces import gone_of, labels_of, members_of, places_of
+from app.services.statistics.label_ledger import LabelLedger, places_of
 from app.services.statistics.piece_ledger import PieceLedger, PieceStep, check_gain, next_number
 from app.services.statistics.piece_noise import PieceNoise
 from app.services.statistics.piece_sums import sums_of
@@ -162,35 +162,26 @@ def plan_step(
     """
     noise = noise_of_pieces(question.estimator, study.noise, _sums(study, question))
     here = Cohorts.of(cohorts)
-    members = members_of(study, question.by, here) if question.by else {}
-    label_of = labels_of(here, members, pieces) if question.by else dict.fromkeys(_numbers(pieces), "")
-    ledger = PieceLedger(here, [piece for piece in pieces if piece.number in label_of], question, noise)
+    by_label = LabelLedger(study, here, pieces, question, noise)
+    ledger = by_label.ledger
     if not ledger.taking_part or not any(here.column("count")):
         return None
     # 1. Weights for each person's whole epsilon.
-    gone = gone_of(pieces, label_of)
-    planner = _Planner(study, question, question.at_whole(), ledger, noise, step_number(before), gone)
+    step = step_number(before)
+    planner = _Planner(study, question, question.at_whole(), ledger, noise, step, by_label.gone)
     everyone = planner.people(here)
     if everyone is None:
         return None
     # 2. The new pieces, and what reads all of them.
     labels: list[LabelPieces] = []
     if question.by:
-        number = next_number(pieces)
-        kept_of: dict[str, list[Piece]] = {name: [] for name in members}
-        for piece in ledger.kept:
-            kept_of[label_of[piece.number]].append(piece)
-        for name, cell in study.attributes.cells(question.by).items():
-            checkpoint()
-            where, places = {**question.where, **cell}, members[name]
-            label = planner.label(where, here.some(places), kept_of[name], number)
-            number += max(0, len(label.pieces) - len(kept_of[name]))
-            labels.append(label)
+        labels = by_label.each(
+            lambda cell, places, *rest: planner.label({**question.where, **cell}, here.some(places), *rest)
+        )
         kept = [piece for label in labels for piece in label.pieces]
     else:
         kept = [*ledger.kept, *planner.joined(here, everyone, ledger.kept, next_number(pieces))]
-    # Pieces that are drawn: those that are refined, and new ones.
-    finer = _numbers(kept) & (ledger.finer | (_numbers(kept) - label_of.keys()))
+    finer = by_label.finer(kept)
     check_gain(question, before, finer, ledger.left_out)
     crowd = replace(everyone.crowd, dry=ledger.left_out)
     answered = [one.plan for one in labels if one.plan is not None]
@@ -201,10 +192,10 @@ def plan_step(
     else:
         whole = planner.reading(here, replace(everyone, crowd=crowd), kept, [piece.number for piece in kept])
     # 3. What that charges.
-    step = ledger.step(before, kept, finer)
+    taken = ledger.step(before, kept, finer)
     silent = {cohort.id for cohort in here if cohort.trust is Trust.LOCAL} - crowd.reported()
-    step["used"] = [one for one in step["used"] if one.cohort_id not in silent]
-    return ShapeStep(crowd=crowd, whole=whole, labels=tuple(labels), off_labels=off_labels, **step)
+    taken["used"] = [one for one in taken["used"] if one.cohort_id not in silent]
+    return ShapeStep(crowd=crowd, whole=whole, labels=tuple(labels), off_labels=off_labels, **taken)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,9 +277,7 @@ class _Planner:
         self, where: Mapping[str, str], cohorts: Cohorts, kept: Sequence[Piece], number: int
     ) -> LabelPieces:
         """One label: its people, the pieces that it has and is to have, and what reads them."""
-        unable = self.ledger.unable.keys() & cohorts.column("id")
-        crowd = Crowd.of(self.study, cohorts, self.whole, self.ledger.taking_part)
-        crowd = replace(crowd, dry=sum(self.ledger.unable[cohort] for cohort in unable))
+        crowd = self.ledger.unpaid(Crowd.of(self.study, cohorts, self.whole, self.ledger.taking_part))
         found = LabelPieces(where=where, crowd=crowd, plan=None, pieces=())
         try:
             people = self.people(cohorts)
@@ -331,10 +320,6 @@ class _Planner:
     @property
     def _sums(self) -> int:
         return _sums(self.study, self.question)
-
-
-def _numbers(pieces: Sequence[Piece]) -> frozenset[int]:
-    return frozenset(piece.number for piece in pieces)
 
 
 def _sums(study: StudyDefinition, question: ShapeQuestion) -> int:

@@ -30,13 +30,12 @@ from app.estimators import registry
 from app.estimators.interface import Estimator, NotApplicable, Plan, Question
 from app.services.statistics import planning, steps
 from app.services.statistics.crowds import Crowd
-from app.services.statistics.label_pieces import gone_of, labels_of, members_of, places_of
-from app.services.statistics.piece_ledger import PieceLedger, check_gain, next_number
+from app.services.statistics.label_ledger import LabelLedger, places_of
+from app.services.statistics.piece_ledger import PieceLedger, check_gain
 from app.services.statistics.piece_noise import NOISES
 from app.services.statistics.questions import Resolved
 from app.services.statistics.steps import LabelPart, MeanStep
 from app.services.statistics.whole_plans import Whole, plan_people, plan_whole
-from app.services.work import checkpoint
 
 
 def plan_by(
@@ -58,30 +57,22 @@ def plan_by(
         NotApplicable: no estimator has an answer by labels.
     """
     # 1. What people have paid, and can.
-    cells, noise = study.attributes.cells(resolved.by), NOISES[study.noise]
     people = Cohorts.of(cohorts)
-    members = members_of(study, resolved.by, people)
-    label_of = labels_of(people, members, pieces)
-    ledger = PieceLedger(people, [piece for piece in pieces if piece.number in label_of], resolved, noise)
+    labels = LabelLedger(study, people, pieces, resolved, NOISES[study.noise])
+    ledger = labels.ledger
     # 2. The whole decides on the estimator and its parameters.
     whole = _linear(study, people, resolved, question, ledger.taking_part, among)
     # 3. A plan, and new pieces, for each label.
-    kept: dict[str, list[Piece]] = {name: [] for name in cells}
-    for piece in ledger.kept:
-        kept[label_of[piece.number]].append(piece)
-    gone = gone_of(pieces, label_of)
-    number, parts, step = next_number(pieces), list[LabelPart](), steps.step_number(before)
-    for name, cell in cells.items():
-        checkpoint()
-        crowd = whole.people.some(study, members[name])
-        part = _part(study, ledger, resolved, whole, crowd, cell, kept[name], gone, number, step)
-        number += max(0, len(part.pieces) - len(kept[name]))
-        parts.append(part)
+    step = steps.step_number(before)
+    parts = labels.each(
+        lambda cell, places, kept, number: _part(
+            study, labels, resolved, whole, whole.people.some(study, places), cell, kept, number, step
+        )
+    )
     # 4. One step of all labels, which reads the whole.
     read = [piece for part in parts for piece in part.pieces]
-    drawn = ledger.finer | {piece.number for piece in read if piece.number not in label_of}
-    finer = drawn & {piece.number for piece in read}
-    left_out = sum(part.left_out for part in parts)
+    finer = labels.finer(read)
+    left_out = sum(part.crowd.unable for part in parts)
     if whole.weights is None:
         plan = _read_freely(whole)
     else:
@@ -120,25 +111,23 @@ def _linear(
 
 def _part(
     study: StudyDefinition,
-    ledger: PieceLedger,
+    labels: LabelLedger,
     resolved: Resolved,
     whole: Whole,
     people: Crowd,
     cell: Mapping[str, str],
     kept: Sequence[Piece],
-    gone: Sequence[int],
     number: int,
     step: int,
 ) -> LabelPart:
     """One label: its people, the pieces that it has and is to have, and the plan that reads them.
 
     Args:
-        study, ledger, resolved: Of the question.
+        study, labels, resolved: Of the question.
         whole: The plan for all people.
         people: Who have the label.
         cell: The label, or one of each attribute.
         kept: Its pieces, as they will be.
-        gone: Numbers of pieces that may have been those of the label.
         number: Of a new piece.
         step: Of the question.
 
@@ -146,17 +135,13 @@ def _part(
         The label, whose plan is made when it is read: what a question by labels costs, and what its whole
         errs by, is seen off the pieces alone.
     """
-    asked_of = replace(resolved, by="", estimator=whole.estimator.name)
+    ledger, asked_of = labels.ledger, replace(resolved, by="", estimator=whole.estimator.name)
     together = study.attributes.size(resolved.by)
     question = replace(whole.question, people=sum(people.cohorts.column("count")), together=together)
     trusts, counts = people.cohorts.column("trust"), people.cohorts.column("count")
     central = Trust.CENTRAL in trusts
-    part = LabelPart(
-        where={**resolved.where, **cell},
-        cohorts=people.cohorts,
-        left_out=sum(count for trust, count in zip(trusts, counts, strict=True) if trust is Trust.CENTRAL),
-        silent=people.silent,
-    )
+    without = sum(count for trust, count in zip(trusts, counts, strict=True) if trust is Trust.CENTRAL)
+    part = LabelPart(where={**resolved.where, **cell}, crowd=replace(people, dry=without))
     try:
         if _settled(ledger, whole, people):
             of_label = replace(whole, people=people, question=question)
@@ -168,15 +153,13 @@ def _part(
             return replace(part, plan=cache(lambda: _read_freely(of_label))) if free else part
         weights = of_label.weights
         pieces = (*kept, *steps.joined(study, ledger, of_label, weights, kept, number))
-        places = places_of(pieces, gone)
+        places = places_of(pieces, labels.gone)
     except (BudgetExhausted, NotApplicable):
         return part
     if not steps.is_answered(of_label, pieces):
         return part
     plan = cache(lambda: steps.combined(of_label, weights, people.cohorts, pieces, step, places))
-    unable = ledger.unable.keys() & people.cohorts.column("id") if ledger.unable else ()
-    left_out = sum(ledger.unable[cohort] for cohort in unable)
-    return replace(part, plan=plan, pieces=pieces, left_out=left_out)
+    return replace(part, plan=plan, pieces=pieces, crowd=ledger.unpaid(people))
 
 
 def _settled(ledger: PieceLedger, whole: Whole, people: Crowd) -> bool:

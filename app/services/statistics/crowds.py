@@ -14,7 +14,6 @@ from app.core.reporting_range import INSIDE
 from app.core.study import StudyDefinition, Trust
 from app.services.statistics.any_question import AnyQuestion
 from app.services.statistics.drafts import NOT_REPORTED
-from app.services.statistics.label_pieces import members_of
 from app.services.work import checkpoint
 from app.sessions.searched import Searched
 
@@ -307,6 +306,15 @@ def by_label(study: StudyDefinition, question: Q, cohorts: Sequence[Cohort]) -> 
         own = replace(question, by="", where={**question.where, **cell})
         found.append((own, Crowd.of(study, here.some(places), own)))
     return found
+
+
+def members_of(study: StudyDefinition, by: str, people: Cohorts) -> dict[str, list[int]]:
+    """The places of the cohorts in each declared cell: of a label, or of one of several attributes each."""
+    labels, number_of = list(study.attributes.cells(by)), _labels(study, by, people)
+    members: dict[str, list[int]] = {label: [] for label in labels}
+    for place, number in enumerate(number_of):
+        members[labels[number]].append(place)
+    return members
 
 
 def _grouped(

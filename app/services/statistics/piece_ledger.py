@@ -16,6 +16,7 @@ from app.core.release import AllUsed, Charges, Used
 from app.core.study import Trust
 from app.services.statistics.any_made import AnyMade
 from app.services.statistics.any_question import AnyQuestion
+from app.services.statistics.crowds import Crowd
 from app.services.statistics.piece_noise import PieceNoise
 
 
@@ -190,6 +191,11 @@ class PieceLedger:
     def left_out(self) -> int:
         """People who cannot pay."""
         return sum(self.unable.values())
+
+    def unpaid(self, crowd: Crowd) -> Crowd:
+        """Some of the people, with those of them who cannot pay."""
+        unable = self.unable.keys() & crowd.cohorts.column("id") if self.unable else ()
+        return replace(crowd, dry=sum(self.unable[cohort] for cohort in unable))
 
     def _refine(self) -> tuple[list[Piece], set[int], frozenset[int], frozenset[int]]:
         """Pieces as they will be, cohorts that are in a live one, numbers of those refined and closed."""

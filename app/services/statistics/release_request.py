@@ -148,7 +148,7 @@ class ReleaseRequest(AnyRequest):
 
     def _cells(self, made: PlannedMean) -> Mapping[str, int]:
         """The people of each label; none where that is secret."""
-        return {label_of(part.where, self.question.by): part.people for part in made.parts}
+        return {label_of(part.where, self.question.by): part.crowd.people for part in made.parts}
 
     def accuracy(self, made: PlannedMean, reading: Reading) -> Accuracy:
         """Of what is read off an answer, in the unit of that."""

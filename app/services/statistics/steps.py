@@ -82,24 +82,15 @@ class LabelPart:
 
     Attributes:
         where: The labels of its people.
-        cohorts: The cohorts of its people.
+        crowd: Its people; those who cannot pay their part of this step are in `dry`.
         plan: Makes what answers for them, when it is first asked; None where they have no answer.
         pieces: The noisy sums that it reads, sums as they were.
-        left_out: Those who cannot pay their part of this step.
-        silent: Those who did not report the measure.
     """
 
     where: Mapping[str, str]
-    cohorts: Cohorts
+    crowd: Crowd
     plan: Callable[[], Plan] | None = None
     pieces: tuple[Piece, ...] = ()
-    left_out: int
-    silent: int = 0
-
-    @property
-    def people(self) -> int:
-        """All who have the label."""
-        return sum(self.cohorts.column("count"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,9 +300,9 @@ def _of_label(
     """Condition, people, those who are left out, and the answer of one label."""
     checkpoint()
     if part.plan is None:
-        return part.where, part.people, part.people, None
-    found = read(part.plan(), [pieces[piece.number] for piece in part.pieces], part.cohorts)
-    return part.where, part.people, part.left_out + part.silent, found
+        return part.where, part.crowd.people, part.crowd.people, None
+    found = read(part.plan(), [pieces[piece.number] for piece in part.pieces], part.crowd.cohorts)
+    return part.where, part.crowd.people, part.crowd.unable + part.crowd.silent, found
 
 
 def _own_weights(

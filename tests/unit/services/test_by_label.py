@@ -181,7 +181,7 @@ def test_a_label_that_no_person_joins_reads_what_a_plan_of_its_own_reads(
     assert found.charges == planned_alone.charges
     assert found.pieces == planned_alone.pieces
     for one, other in zip(found.parts, planned_alone.parts, strict=True):
-        assert (one.where, one.pieces, one.left_out) == (other.where, other.pieces, other.left_out)
+        assert (one.where, one.pieces, one.crowd.unable) == (other.where, other.pieces, other.crowd.unable)
         assert (one.plan is None) == (other.plan is None)
         if one.plan is not None and other.plan is not None:
             assert said(one.plan()) == said(other.plan())
