@@ -13,10 +13,11 @@ from app.estimators import confidence
 from app.estimators.interface import Accuracy, Estimator, NotApplicable
 from app.services.shapes import kinds
 from app.services.shapes.kinds import AnyPlan
-from app.services.shapes.questions import DESCRIBE, ShapeQuestion
+from app.services.shapes.questions import BY_BINS, DESCRIBE, ShapeQuestion
 from app.services.shapes.steps import ShapeStep, plan_step
 from app.services.statistics.any_request import AnyRequest, AnySituation
 from app.services.statistics.asked_accuracy import Readable
+from app.services.statistics.drafting import PlannedEstimator
 from app.services.statistics.questions import Ask
 from app.services.statistics.reading import Reading
 from app.services.work import run
@@ -118,6 +119,26 @@ class ShapeRequest(AnyRequest):
     def told(self, made: PlannedShape) -> float:
         """What an interval takes up of all that its number can be."""
         return made.for_all.told(self.study.definition, self.question)
+
+    def planned(
+        self,
+        now: "ShapeSituation",
+        made: PlannedShape,
+        reading: Reading,
+        among: Sequence[Estimator] | None,
+    ) -> PlannedEstimator:
+        """See `AnyRequest`."""
+        question, asked, shown = self.question, reading.ask.statistic, made.for_all
+        return PlannedEstimator.of(
+            self.study.definition,
+            self.accuracy(made, reading),
+            made,
+            estimator=question.estimator,
+            summary=question.shape.summary + shown.joined,
+            one_report_moves=shown.one_report_moves,
+            statistics=shown.statistics or (BY_BINS if asked in BY_BINS else (asked,)),
+            **shown.shown(),
+        )
 
     def accuracy(self, made: PlannedShape, reading: Reading) -> Accuracy:
         """Of a mean and what is read off it in the unit of that; of a found range as of the expected one."""

@@ -25,12 +25,13 @@ from app.services import work
 from app.services.observer import Observer
 from app.services.replies import Idempotency, Replies
 from app.services.statistics.any_request import AnyRequest, AnySituation, Asked
-from app.services.statistics.drafting import Newcomers, Planned, PlannedEstimator
+from app.services.statistics.drafting import Newcomers, Planned
 from app.services.statistics.drafts import Said, drafted
 from app.services.statistics.kept_ends import read_at
 from app.services.statistics.publishing import persist, published, replayed, standing
 from app.services.statistics.questions import Ask
 from app.services.statistics.reading import Reading
+from app.services.statistics.release_plans import priced
 from app.store import cohorts, combined, outbox, pieces, quotas
 from app.store import releases as store
 from app.store.database import Connection, Database, Run
@@ -52,12 +53,10 @@ class Answering(ABC, Generic[Asked, Now]):
     Attributes:
         request_of: Checks a question against its study.
         situation: What answers are planned from.
-        priced: What estimators would charge and miss by, the best one first; and why there is no answer.
     """
 
     request_of: ClassVar[Callable[..., Any]]
     situation: ClassVar[type[Any]]
-    priced: ClassVar[Callable[..., tuple[Sequence[PlannedEstimator], ServiceError | None]]]
 
     def __init__(self, database: Database, clock: Clock, observer: Observer, replies: Replies) -> None:
         self._database = database
@@ -93,7 +92,7 @@ class Answering(ABC, Generic[Asked, Now]):
         with self._observer.step("plan"):
             request, now, stands, free = await self._database.run_tx("plan.profile", body)
             now, request, unreached = await work.run(_reached, request, now)
-            estimators, refusal = await work.run(self.priced, request, now, reading)
+            estimators, refusal = await work.run(priced, request, now, reading)
             newcomers = await work.run(_newcomers_of, request, now, reading)
         question, definition = request.question, request.study.definition
         return Planned(
@@ -374,8 +373,7 @@ def _newcomers_of(request: AnyRequest, now: AnySituation[Any], reading: Reading)
     return Newcomers.of(
         request.study.definition,
         accuracy,
-        most=step.most,
-        most_in_all=step.most_in_all,
+        step,
         people=sum(cohort.count for cohort in now.cohorts if cohort.id in charged),
     )
 

@@ -22,6 +22,7 @@ from app.services.replies import Idempotency
 from app.services.statistics import gain, measured, says_nothing
 from app.services.statistics.any_made import AnyMade
 from app.services.statistics.any_question import AnyQuestion
+from app.services.statistics.drafting import PlannedEstimator
 from app.services.statistics.levels import Numbered
 from app.services.statistics.questions import SUM, Ask
 from app.services.statistics.reaching import smallest
@@ -268,6 +269,25 @@ class AnyRequest(ABC):
         if made.draws or now.before is None:
             self.check(*self.compared(made), now.best)
             self.check_told(now, made)
+
+    @property
+    def choices(self) -> Sequence[Sequence[Estimator] | None]:
+        """What may answer, one estimator each; None where there is no choice."""
+        return (None,)
+
+    @abstractmethod
+    def planned(
+        self, now: Any, made: Any, reading: Reading, among: Sequence[Estimator] | None
+    ) -> PlannedEstimator:
+        """What a plan says of an answer.
+
+        Args:
+            now, made, among: The answer, what it was planned from, and among which estimators.
+            reading: What is read off it.
+
+        Raises:
+            NotApplicable, PrivacyRefusal: there would be none without a tilt.
+        """
 
     def check_told(self, now: "AnySituation[Any]", made: Any) -> None:
         """Refuse an answer that will say nothing, before anything is charged; see `says_nothing.check`.

@@ -1,15 +1,17 @@
 """How accurate what is read off an answer will be, in its own unit, from the plan of the mean."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.core.study import StudyDefinition
 from app.estimators import confidence
-from app.estimators.interface import Accuracy, Plan
+from app.estimators.expected import ExpectedValues
+from app.estimators.interface import Accuracy, Plan, Question
 from app.estimators.together import ErrorBound
 from app.services.statistics import planned_errors, planning
 from app.services.statistics.label_weights import LabelWeights
-from app.services.statistics.questions import SD, SUM, VARIANCE
+from app.services.statistics.questions import MEAN, SD, SUM, VARIANCE
 from app.services.statistics.reading import Reading
 
 
@@ -65,6 +67,26 @@ class Readable:
         parts = self._parts(label_weights) if label_weights else [(self._times(reading), self.plan)]
         moves = [abs(times) * plan.one_report for times, plan in parts if plan.one_report is not None]
         return max(moves, default=None)
+
+    def expected_values(self, reading: Reading, expected: ExpectedValues) -> Mapping[str, object] | None:
+        """What values the error is about; of a mean only where people are secret and one is published."""
+        lower, width = float(self.study.grid.lower), float(self.study.grid.width)
+        mean = lower + width * expected.place
+        if reading.statistic in (VARIANCE, SD):
+            return {
+                "mean": mean,
+                "sd": width * math.sqrt(expected.spread),
+                "guess": expected.variance is None,
+            }
+        if not self.study.hides_people or expected.mean is None:
+            return None
+        return {"mean": mean, "sd": None, "guess": False}
+
+    def statistics(self, answered: Question) -> tuple[str, ...]:
+        """What is read off it; a sum only where the number of people is public."""
+        sums = (SUM,) if not self.study.hides_people else ()
+        spread = (VARIANCE, SD) if planning.says_spread(self.study, self.plan, answered) else ()
+        return MEAN, *sums, *spread
 
     def _times(self, reading: Reading) -> int:
         return self.people if reading.statistic == SUM else 1

@@ -39,15 +39,12 @@ class PlannedAnswer:
     mu2_max: int | None = None
 
     @classmethod
-    def of(
-        cls, study: StudyDefinition, accuracy: Accuracy, *, most: int, most_in_all: int, **more: Any
-    ) -> Self:
+    def of(cls, study: StudyDefinition, accuracy: Accuracy, made: Any, **more: Any) -> Self:
         """An answer of this accuracy that charges that much, and what more its kind says of it.
 
         Args:
             study, accuracy: Of which study, how accurate.
-            most, most_in_all: The largest charge by it, and with those that it sharpens [the study's
-                currency].
+            made: The answer, as it is planned.
             **more: Fields of the kind.
         """
         return cls(
@@ -56,9 +53,9 @@ class PlannedAnswer:
             population_predicted_error=accuracy.population_error,
             population_half_width=accuracy.population_half_width,
             anytime_half_width=accuracy.anytime_half_width,
-            epsilon_max=study.epsilon(most),
-            epsilon_max_total=study.epsilon(most_in_all),
-            mu2_max=study.noise.mu2(most),
+            epsilon_max=study.epsilon(made.most),
+            epsilon_max_total=study.epsilon(made.most_in_all),
+            mu2_max=study.noise.mu2(made.most),
             **more,
         )
 

@@ -18,6 +18,7 @@ from app.services.statistics.any_request import AnyRequest, AnySituation, number
 from app.services.statistics.asked_accuracy import Readable
 from app.services.statistics.by_label import plan_by
 from app.services.statistics.crowds import Crowd
+from app.services.statistics.drafting import PlannedEstimator
 from app.services.statistics.levels import Level
 from app.services.statistics.questions import Ask, Resolved, resolve
 from app.services.statistics.reading import Reading
@@ -150,6 +151,33 @@ class ReleaseRequest(AnyRequest):
         """The people of each label; none where that is secret."""
         return {label_of(part.where, self.question.by): part.crowd.people for part in made.parts}
 
+    @property
+    def choices(self) -> Sequence[Sequence[Estimator] | None]:
+        """See `AnyRequest`: `auto` chooses."""
+        study = self.study.definition
+        if self.question.estimator != registry.AUTO:
+            return (None,)
+        return tuple((one,) for one in registry.applicable(study.relation, study.noise))
+
+    def planned(
+        self, now: "MeanSituation", made: PlannedMean, reading: Reading, among: Sequence[Estimator] | None
+    ) -> PlannedEstimator:
+        """See `AnyRequest`."""
+        study, read = self.study.definition, self.readable(made)
+        untilted = self.readable(now.untilted(self, among)) if self.question.tilt else read
+        return PlannedEstimator.of(
+            study,
+            read.accuracy(reading),
+            made,
+            estimator=made.estimator.name,
+            summary=made.estimator.summary,
+            predicted_error_at_tilt_0=None if study.hides_people else untilted.accuracy(reading).error,
+            one_report_moves=read.one_report(reading),
+            statistics=read.statistics(made.question),
+            expected_values=read.expected_values(reading, made.question.expected),
+            of_mean=read.plan.predicted_error,
+        )
+
     def accuracy(self, made: PlannedMean, reading: Reading) -> Accuracy:
         """Of what is read off an answer, in the unit of that."""
         return self.readable(made).accuracy(reading)
@@ -213,7 +241,7 @@ class MeanSituation(AnySituation[ReleaseRequest]):
         """See `AnySituation`."""
         return Alone.of(request.study.definition, self.people, request.question, self.question, among)
 
-    def untilted(self, request: ReleaseRequest, among: Sequence[Estimator]) -> PlannedMean:
+    def untilted(self, request: ReleaseRequest, among: Sequence[Estimator] | None) -> PlannedMean:
         """The answer to the same question without a tilt."""
         plain = replace(request, question=replace(request.question, tilt=0))
         made: PlannedMean = replace(self, question=replace(self.question, tilt=0.0)).made(plain, among)

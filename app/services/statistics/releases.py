@@ -20,7 +20,6 @@ from app.services.statistics import combining, combining_secret
 from app.services.statistics.answering import Answering
 from app.services.statistics.drafts import Said, drafted
 from app.services.statistics.questions import Resolved
-from app.services.statistics.release_plans import priced
 from app.services.statistics.release_request import MeanSituation, PlannedMean, ReleaseRequest
 from app.services.statistics.saturation import Saturation
 from app.store import cohorts, combined, release_lists
@@ -51,7 +50,6 @@ class Releases(Answering[ReleaseRequest, MeanSituation]):
 
     request_of = ReleaseRequest.of
     situation = MeanSituation
-    priced = staticmethod(priced)
 
     def __init__(
         self,
