@@ -17,24 +17,19 @@ class Shapes(Answering[ShapeRequest, ShapeSituation]):
     situation = ShapeSituation
 
     async def _said(self, run: Run, request: ShapeRequest, now: ShapeSituation, made: PlannedShape) -> Said:
-        question, crowd = request.question, made.crowd
-        used, reported = made.used, crowd.reported()
+        question, reported = request.question, made.crowd.reported()
         answered = await made.answered(
-            Scanning(run=run, observer=self._observer, request=request, used=used, reported=reported)
+            Scanning(run=run, observer=self._observer, request=request, used=made.used, reported=reported)
         )
-        return Said(
+        return Said.of(
+            made,
             estimator=question.estimator,
             version=VERSION,
             parameters=question.asked(),
             numbers={"predicted_error": made.predicted_error, **answered.body},
-            people=crowd.people,
-            left_out=crowd.why_left_out,
-            width=made.interval_width,
-            most=made.most,
-            most_in_all=made.most_in_all,
+            left_out=made.crowd.why_left_out,
             noise=answered.noise,
             charges=answered.charges,
-            used=used,
             taken=answered.taken,
             apart=answered.apart,
         )

@@ -1,12 +1,13 @@
 """An answer for a mean with noise of its own, which is drawn from nothing that was kept; no database."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Self
 
 from app.accounting.measurement import recorded
 from app.core.cohort import Cohort
+from app.core.release import Used
 from app.core.study import StudyDefinition
 from app.estimators.every_level import at_every_level
 from app.estimators.interface import Estimator, Plan, Question
@@ -55,7 +56,7 @@ class Alone(AnyMade, OfMean):
         """What each person of each group pays [the study's currency]."""
         return planning.costs(self.plan, self.crowd, self.study)
 
-    @property
+    @cached_property
     def most(self) -> int:
         """The largest charge to a person [the study's currency], see `planning.epsilon_max`."""
         return planning.epsilon_max(self.study, self.estimator, self.question, self.costs)
@@ -65,19 +66,21 @@ class Alone(AnyMade, OfMean):
         """The same: it sharpens no other answer."""
         return self.most
 
+    @property
+    def used(self) -> Sequence[Used]:
+        """The cohorts whose people are in it."""
+        return self.crowd.used()
+
     def said(self, resolved: Resolved, cohorts: Sequence[Cohort]) -> Said:
         """Price, draw, read. Fails closed: whatever goes wrong, there is no answer. Draws entropy."""
         people, plan = self.crowd, self.plan
         charges = planning.charges_of(self.costs, people)
         values = planning.noisy(plan, people)
         apart = kept_of(self.study, resolved, people, plan, values, charges)
-        most = self.most
-        return replace(
-            self.said_of(resolved, at_every_level(lambda: plan.conclude(values))),
-            most=most,
-            most_in_all=most,
+        return self.said_of(
+            resolved,
+            at_every_level(lambda: plan.conclude(values)),
             noise=recorded(planning.noise_json(plan), [planning.measured(plan, people)], apart),
             charges=charges,
-            used=people.used(),
             apart=apart,
         )

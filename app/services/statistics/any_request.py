@@ -23,7 +23,7 @@ from app.services.statistics import gain, measured, says_nothing
 from app.services.statistics.any_made import AnyMade
 from app.services.statistics.any_question import AnyQuestion
 from app.services.statistics.drafting import PlannedEstimator
-from app.services.statistics.levels import Numbered
+from app.services.statistics.levels import Level, Numbered
 from app.services.statistics.questions import SUM, Ask
 from app.services.statistics.reaching import smallest
 from app.services.statistics.reading import Reading
@@ -137,7 +137,7 @@ class AnyRequest(ABC):
             # Until the share is known it takes as little of a quota as an answer that stands.
             self = replace(self, question=self.question.at(1))
         if not self.compares:
-            return await self._leveled(connection)
+            return await self.leveled(connection)
         if not self.by_steps:
             return self
         last = await pieces.last_step(connection, self.study.id, self.question.by_parts.family)
@@ -146,9 +146,10 @@ class AnyRequest(ABC):
         share = min(MICRO, last.share + self.question.share) if self.raises else self.question.share
         return replace(self, question=replace(self.question, share=share), had=last.share)
 
-    async def _leveled(self, connection: Connection) -> Self:
+    async def leveled(self, connection: Connection, level: Level | None = None) -> Self:
+        """The request with those who take part chosen, or given, where their number is secret."""
         published = await numbered(connection, self.study, self.question.where)
-        question = self.question.leveled(self.study.definition, published)
+        question = self.question.leveled(self.study.definition, published, level)
         return replace(self, question=question, published=published)
 
     def at(self, share: int) -> Self:

@@ -25,6 +25,7 @@ come depends on that difference. Of add_remove_one studies no members are kept, 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 from uuid import UUID
 
 from app.core.cohort import Cohort, Cohorts
@@ -33,7 +34,7 @@ from app.core.release import Used
 from app.core.study import StudyDefinition, Trust
 from app.estimators.combination import combination_plan
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
-from app.services.statistics import steps
+from app.services.statistics import planning, steps
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.drafts import Said
 from app.services.statistics.mean_drafts import OfMean
@@ -56,7 +57,7 @@ class Combination(OfMean):
             epsilon says what reports weigh, and how far the answer is drawn to the middle.
         used: Cohorts whose sums are read: public values, and reports.
         crowd: All people; central ones who are in no sum take no part. No one, where that is secret.
-        epsilon_max_total: What the answers with these sums have charged one person at most [the study's
+        most_in_all: What the answers with these sums have charged one person at most [the study's
             currency].
     """
 
@@ -66,16 +67,15 @@ class Combination(OfMean):
     conclusion: Conclusion
     used: tuple[Used, ...]
     crowd: Crowd
-    epsilon_max_total: int
+    most_in_all: int
+
+    most: ClassVar[int] = 0
+    """It charges no one."""
 
     def said(self, resolved: Resolved, releases: Sequence[UUID]) -> Said:
         """The combination of releases as an answer of its own: free, and without any noise."""
-        return replace(
-            self.said_of(resolved, self.conclusion, why=NOT_COMBINED),
-            most_in_all=self.epsilon_max_total,
-            used=self.used,
-            combines=releases,
-        )
+        noise = planning.noise_json(self.plan)
+        return self.said_of(resolved, self.conclusion, why=NOT_COMBINED, noise=noise, combines=releases)
 
 
 def combine(
@@ -117,5 +117,5 @@ def combine(
             )
         ),
         crowd=whole.people,
-        epsilon_max_total=max(paid.values(), default=0),
+        most_in_all=max(paid.values(), default=0),
     )

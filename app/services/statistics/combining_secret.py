@@ -83,7 +83,7 @@ def combine(study: StudyDefinition, question: Question, sources: Sources) -> Com
         used=(),
         crowd=Crowd.joined([]),
         # No person is charged more than they offer, whatever the answers come to.
-        epsilon_max_total=min(sum(sources.charged), study.amount(study.epsilon_max)),
+        most_in_all=min(sum(sources.charged), study.amount(study.epsilon_max)),
     )
 
 

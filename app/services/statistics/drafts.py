@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 from uuid import UUID, uuid4
 
 from app.core.clock import Clock
@@ -58,6 +58,23 @@ class Said:
     taken: Taken | None = None
     apart: Piece | None = None
     combines: Sequence[UUID] = ()
+
+    @classmethod
+    def of(cls, made: Any, **said: Any) -> Self:
+        """What an answer that was planned says, with what it takes of whom.
+
+        Args:
+            made: The answer.
+            **said: All else.
+        """
+        return cls(
+            people=made.crowd.people,
+            width=made.interval_width,
+            most=made.most,
+            most_in_all=made.most_in_all,
+            used=made.used,
+            **said,
+        )
 
 
 def drafted(study: Study, question: AnyQuestion, said: Said, *, epoch: int, clock: Clock) -> Draft:

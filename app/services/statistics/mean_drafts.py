@@ -34,8 +34,16 @@ class OfMean:
         """Predicted width of the interval, by which answers are compared [data's unit]."""
         return planning.interval_width(self.question.grid, self.plan)
 
-    def said_of(self, resolved: Resolved, conclusion: Conclusion, why: str = BudgetExhausted.code) -> Said:
-        """What it says; with its own parameters: `auto` may have tried others than defaults."""
+    def said_of(
+        self, resolved: Resolved, conclusion: Conclusion, *, why: str = BudgetExhausted.code, **more: Any
+    ) -> Said:
+        """What it says; with its own parameters: `auto` may have tried others than defaults.
+
+        Args:
+            resolved, conclusion: What was asked, and the answer.
+            why: People who cannot pay have no part in it.
+            **more: Fields of `Said`.
+        """
         plan, variance = self.plan, conclusion.variance
 
         def finished(document: dict[str, Any]) -> dict[str, Any]:
@@ -44,7 +52,8 @@ class OfMean:
                 document |= _moved(document, inside["people_outside_at_most"])
             return planned_errors.of_answer(document, plan, float(self.question.grid.width))
 
-        return Said(
+        return Said.of(
+            self,
             estimator=self.estimator.name,
             version=self.estimator.version,
             parameters={**resolved.asked(), **self.question.parameters},
@@ -56,11 +65,9 @@ class OfMean:
             },
             details=conclusion.details,
             finished=finished,
-            people=self.crowd.people,
             left_out={why: self.crowd.unable, NOT_REPORTED: self.crowd.silent},
-            width=self.interval_width,
             variance=None if variance is None else variance.population_interval.upper,
-            noise=planning.noise_json(plan),
+            **more,
         )
 
 

@@ -14,7 +14,7 @@ from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.interface import Accuracy, Estimator, NotApplicable, Question
 from app.services.statistics import planning, says_nothing
 from app.services.statistics.alone import Alone
-from app.services.statistics.any_request import AnyRequest, AnySituation, numbered
+from app.services.statistics.any_request import AnyRequest, AnySituation
 from app.services.statistics.asked_accuracy import Readable
 from app.services.statistics.by_label import plan_by
 from app.services.statistics.crowds import Crowd
@@ -49,20 +49,15 @@ class ReleaseRequest(AnyRequest):
             raise InvalidRequest.field("fresh", "does not apply to a question by labels")
         return question
 
-    async def about(self, connection: Connection, level: Level) -> Self:
-        """The request as one about certain people of a study whose number is secret."""
-        published = await numbered(connection, self.study, self.question.where)
-        question = self.question.leveled(self.study.definition, published, level)
-        return replace(self, question=question)
-
-    async def _leveled(self, connection: Connection) -> Self:
-        request = await super(ReleaseRequest, self)._leveled(connection)
+    async def leveled(self, connection: Connection, level: Level | None = None) -> Self:
+        """See `AnyRequest`; of labels what is published of their people is known, too."""
+        request = await super(ReleaseRequest, self).leveled(connection, level)
         question, study = request.question, self.study
-        level, stated = question.level, question.expected_size is not None
-        if question.by and not question.where and not stated and level is not None:
+        own, stated = question.level, question.expected_size is not None
+        if question.by and not question.where and not stated and own is not None:
             known = await store.read_noisy_labels(connection, study.id, question.by)
-            level = level.with_labels(study.definition.attributes.cells(question.by), question.by, known)
-            request = replace(request, question=replace(question, level=level))
+            own = own.with_labels(study.definition.attributes.cells(question.by), question.by, known)
+            request = replace(request, question=replace(question, level=own))
         return request
 
     @property

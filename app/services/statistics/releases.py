@@ -189,7 +189,7 @@ class Releases(Answering[ReleaseRequest, MeanSituation]):
             own = request
             if secret:
                 sources, level = combining_secret.chosen(definition, sources)
-                own = await request.about(connection, level)
+                own = await request.leveled(connection, level)
             situation = await MeanSituation.read(connection, own, rows, epoch=epochs.folded)
             return situation, sources, own.question
 

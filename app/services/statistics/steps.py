@@ -112,14 +112,8 @@ class MeanStep(PieceStep, OfMean):
     def said(self, resolved: Resolved, cohorts: Sequence[Cohort]) -> Said:
         """Draw and read: an answer that sharpens the one before it. Fails closed. Draws entropy."""
         conclusion, taken = take(self, cohorts)
-        return replace(
-            self.said_of(resolved, conclusion),
-            most=self.most,
-            most_in_all=self.most_in_all,
-            noise=self.noise_json(taken),
-            charges=self.charges,
-            used=self.used,
-            taken=taken,
+        return self.said_of(
+            resolved, conclusion, noise=self.noise_json(taken), charges=self.charges, taken=taken
         )
 
 

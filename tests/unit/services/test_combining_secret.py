@@ -105,15 +105,15 @@ def test_neighbors_have_the_same_combination_and_pay_the_same(study: StudyDefini
             _, one = combined(study, also)
             assert one.conclusion == found.conclusion
             assert one.plan.predicted_error == found.plan.predicted_error
-            assert (one.used, one.crowd.people, one.epsilon_max_total) == ((), 0, found.epsilon_max_total)
+            assert (one.used, one.crowd.people, one.most_in_all) == ((), 0, found.most_in_all)
 
 
 def test_what_it_has_charged_is_what_it_can_have_charged_at_most() -> None:
     sources, charged = answered(SECRET, [(MICRO, 0)], [Ask(share=MICRO // 3)] * 2)
     _, found = combined(SECRET, sources)
-    assert found.epsilon_max_total == sum(own[1] for own in charged)
+    assert found.most_in_all == sum(own[1] for own in charged)
     more = replace(sources, charged=(MICRO, MICRO))
-    assert combined(SECRET, more)[1].epsilon_max_total == MICRO
+    assert combined(SECRET, more)[1].most_in_all == MICRO
 
 
 def test_answers_whose_interval_holds_whatever_people_give_are_not_mixed_with_others() -> None:
