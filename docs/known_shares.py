@@ -14,7 +14,6 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.piece import Piece
-from app.services.statistics.by_label import plan_by
 from app.services.statistics.kept_ends import written
 from app.services.statistics.piece_noise import LaplaceNoise
 from app.services.statistics.questions import Ask, resolve
@@ -57,7 +56,7 @@ def _answer(ask: Ask) -> tuple[float, float, float]:
     cohorts = list(_cohorts())
     resolved = resolve(ASKED, reading.ask)
     question = resolved.question(ASKED, people=sum(cohort.count for cohort in cohorts))
-    step = (plan_by if resolved.by else plan_step)(ASKED, cohorts, resolved, question, [], None)
+    step = plan_step(ASKED, cohorts, resolved, question, [], None)
     assert step is not None
     found, _ = take(replace(step, noise=Silent()), cohorts)
     body, _ = written({**asdict(found), **found.details})

@@ -1,6 +1,6 @@
 """What `dither audit privacy` looks at of answers by labels, and their planted bug.
 
-Answers come out of the code that plans and takes them (`app.services.statistics.by_label`), with the charges
+Answers come out of the code that plans and takes them (`app.services.statistics.steps`), with the charges
 that it makes. One person in a label has either end of the range as their value, beside companions in this
 label and in another one. What is looked at are the noisy sums of both labels, in units of what the person
 moves the first of them by: everything else is post-processing of them.
@@ -28,10 +28,9 @@ from app.services.shapes.found_plans import FoundPlan
 from app.services.shapes.labels import LabelsPlan
 from app.services.shapes.plans import ShapePlan, noisy_counts
 from app.services.statistics import planning
-from app.services.statistics.by_label import plan_by
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import Ask, resolve
-from app.services.statistics.steps import MeanStep, take
+from app.services.statistics.steps import MeanStep, plan_step, take
 from dither_research.histories import STUDY, cohort_of
 from dither_research.privacy_audit import STEPS, Cells, Subject, cells
 from dither_research.shape_audit import BESIDE, COARSE, PART
@@ -113,7 +112,9 @@ def _planned(value: int, by: str) -> tuple[list[Cohort], MeanStep]:
     study = BY_REGION if by == "region" else BY_CELL
     resolved = resolve(study, Ask(by=by, estimator="uniform", share=SHARE, tilt=0))
     question = resolved.question(study, people=sum(cohort.count for cohort in cohorts))
-    return cohorts, plan_by(study, cohorts, resolved, question, [], None)
+    step = plan_step(study, cohorts, resolved, question, [], None)
+    assert step is not None
+    return cohorts, step
 
 
 def _cells(value: int, draws: int, by: str) -> Cells:

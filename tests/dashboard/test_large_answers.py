@@ -10,8 +10,8 @@ import pytest
 from app.dashboard.pages import release as release_page
 from app.services import work
 from app.services.shapes import questions as shape_questions
-from app.services.statistics import by_label
 from app.services.statistics import releases as listed
+from app.services.statistics import steps
 from app.services.statistics.releases import Releases
 from app.store import release_lists as store
 from app.web import request as web
@@ -201,7 +201,7 @@ async def test_work_ends_when_its_client_leaves(
     service: Service, study: str, method: str, what: str, monkeypatch: pytest.MonkeyPatch
 ):
     """Nothing is answered, charged or published, and the place is free again."""
-    begun, loop, labels, part = asyncio.Event(), asyncio.get_running_loop(), list[str](), by_label._part
+    begun, loop, labels, part = asyncio.Event(), asyncio.get_running_loop(), list[str](), steps._part
 
     def endless(*arguments: Any) -> Any:
         labels.append(arguments[5])
@@ -211,7 +211,7 @@ async def test_work_ends_when_its_client_leaves(
                 work.checkpoint()
         return part(*arguments)
 
-    monkeypatch.setattr(by_label, "_part", endless)
+    monkeypatch.setattr(steps, "_part", endless)
     before = await service.rows()
     assert await leave_during(service, method, f"/v1/studies/{study}/{what}", "by=group", begun) == []
     assert len(labels) == 3, "no label after the one that was worked on"

@@ -13,13 +13,12 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import Relation
 from app.services.statistics import planning
-from app.services.statistics.by_label import plan_by
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.kept_ends import written
 from app.services.statistics.questions import Ask, resolve
 from app.services.statistics.reading import Reading
 from app.services.statistics.readings import read_off
-from app.services.statistics.steps import take
+from app.services.statistics.steps import plan_step, take
 from dither_research.histories import STUDY, cohort_of
 
 pytestmark = [pytest.mark.statistical, pytest.mark.long]
@@ -51,7 +50,7 @@ def held(interval: Mapping[str, float], truth: float) -> bool:
 def test_differences_known_shares_and_all_labels_at_once():
     plain = Ask(by="region", estimator="uniform", share=MICRO, tilt=0)
     resolved = resolve(SURVEY, plain)
-    step = plan_by(
+    step = plan_step(
         SURVEY,
         COHORTS,
         resolved,
@@ -59,6 +58,7 @@ def test_differences_known_shares_and_all_labels_at_once():
         [],
         None,
     )
+    assert step is not None
     readings = {name: Reading.of(SURVEY, ask) for name, ask in ASKS.items()}
     counts = dict.fromkeys((*ASKS, "simultaneous", "plain"), 0)
     for _ in range(ROUNDS):
@@ -135,7 +135,8 @@ def test_raked_means_hold_and_those_of_one_margin_do_not():
     truth = sum(weight * mean for weight, (mean, _) in zip(weights, CELLS.values(), strict=True))
     resolved = resolve(survey, Ask(by="region,age", estimator="uniform", share=MICRO, tilt=0))
     question = resolved.question(survey, people=a + b + c + d)
-    step = plan_by(survey, cohorts, resolved, question, [], None)
+    step = plan_step(survey, cohorts, resolved, question, [], None)
+    assert step is not None
     raked = Reading.of(survey, Ask(standardize=MARGINS))
     counts = dict.fromkeys(("raked", "one margin", "narrow"), 0)
     for _ in range(ROUNDS):

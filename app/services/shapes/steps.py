@@ -9,7 +9,7 @@ together is read by `app.estimators.piece_shares`, what sums say by `app.estimat
 public people and reports, which are read anew.
 
 Asked by the labels of an attribute, each label has pieces of its own. A person has one label, so only the
-sums of this label's pieces move with their value, and they pay for these (`app.services.statistics.by_label`
+sums of this label's pieces move with their value, and they pay for these (`app.services.statistics.steps`
 has the proof). Shares of all people are the mean of those of labels, by their people
 (`app.estimators.label_shares`); coordinates of all people are the combination of all pieces, as means have
 it. Both read what is noisy already.

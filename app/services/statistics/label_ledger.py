@@ -1,5 +1,6 @@
 """What people of each label have paid for a question by its pieces: each piece has people of one label."""
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
@@ -61,7 +62,7 @@ class LabelLedger:
             planned: Of a label, the places of its cohorts, its pieces as they will be, and the number of the
                 next new one.
         """
-        kept: dict[str, list[Piece]] = {name: [] for name in self._cells}
+        kept = defaultdict[str, list[Piece]](list)
         for piece in self.ledger.kept:
             kept[self._label_of[piece.number]].append(piece)
         number, found = self._next, list[Planned]()

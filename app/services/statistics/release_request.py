@@ -16,7 +16,6 @@ from app.services.statistics import planning, says_nothing
 from app.services.statistics.alone import Alone
 from app.services.statistics.any_request import AnyRequest, AnySituation
 from app.services.statistics.asked_accuracy import Readable
-from app.services.statistics.by_label import plan_by
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.drafting import PlannedEstimator
 from app.services.statistics.levels import Level
@@ -228,9 +227,15 @@ class MeanSituation(AnySituation[ReleaseRequest]):
         """See `AnySituation`."""
         if not request.by_steps:
             return None
-        definition, resolved = request.study.definition, request.question
-        plan = plan_by if resolved.by else plan_step
-        return plan(definition, self.cohorts, resolved, self.question, self.pieces, self.before, among)
+        return plan_step(
+            request.study.definition,
+            self.cohorts,
+            request.question,
+            self.question,
+            self.pieces,
+            self.before,
+            among,
+        )
 
     def alone(self, request: ReleaseRequest, among: Sequence[Estimator] | None = None) -> Alone:
         """See `AnySituation`."""

@@ -47,6 +47,23 @@ no noise of a piece is drawn before its people are fixed. Only sealed epochs are
 cohorts only. Who joins a second piece, since the first one lost a member, pays for both: their charges add
 up, as those of any answers do (`app.accounting.costs`).
 
+*Labels.* A question by an attribute has one answer for each of its labels, and the whole off the same noisy
+sums. Each label has pieces of its own, weighed for the people who have the label, who are public in a
+replace_one study. The whole is the combination of the pieces of all labels (`app.estimators.combination`),
+which costs nothing more: it reads what is noisy already.
+
+Privacy. A neighbor is the same people with the same labels, and one value changed: that of a person in label
+l. No exact sum of a piece of another label moves, so with independent noise the log-likelihood ratio of the
+whole release, which is all pieces, is that of the pieces of l:
+
+.. math:: \ln \frac{p(y)}{p'(y)} = \sum_k \ln \frac{p_k(y_k)}{p'_k(y_k)} = \ln \frac{p_l(y_l)}{p'_l(y_l)}
+   \le \epsilon_l.
+
+So a person is charged for the pieces of the own label only, which cost what one mean costs, whatever the
+number of labels: parallel composition (McSherry, SIGMOD 2009, doi:10.1145/1559845.1559850, theorem 4). That
+no cohort has members of two labels is checked, since it is what this rests on. By several attributes a label
+is a cell: a combination of one label of each. A person is in one cell, so all of this holds for cells.
+
 References:
     [1] Henzinger, Safavi, Vadhan, "Concurrent Composition for Differentially Private Continual Mechanisms",
         arXiv:2411.03299.
@@ -55,30 +72,36 @@ References:
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cache
 from operator import mul
 
 from app.core.cohort import Cohort, Cohorts
 from app.core.epsilon import MICRO
+from app.core.errors import BudgetExhausted
+from app.core.noise import NoNoise
 from app.core.piece import LastStep, Piece, Taken
 from app.core.study import StudyDefinition, Trust
+from app.estimators import registry
 from app.estimators.anytime import Steps
 from app.estimators.combination import combination_plan
 from app.estimators.every_level import at_every_level
 from app.estimators.interface import Conclusion, Estimator, NotApplicable, Plan, Question
+from app.services.statistics import planning
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.drafts import Said
+from app.services.statistics.label_ledger import LabelLedger, places_of
 from app.services.statistics.mean_drafts import OfMean, labels_shown
 from app.services.statistics.piece_ledger import PieceLedger, PieceStep, check_gain, next_number
 from app.services.statistics.piece_noise import NOISES, PieceNoise
 from app.services.statistics.piece_sums import sums_of
 from app.services.statistics.questions import Resolved
-from app.services.statistics.whole_plans import Whole, plan_whole, weights_of
+from app.services.statistics.whole_plans import Whole, plan_people, plan_whole, weights_of
 from app.services.work import checkpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelPart:
-    """One label of a question by an attribute, see `app.services.statistics.by_label`.
+    """One label of a question by an attribute.
 
     Attributes:
         where: The labels of its people.
@@ -139,29 +162,77 @@ def plan_step(
 
     Returns:
         The step; None where the question is not answered by steps: in add_remove_one studies, where it would
-        tell who came and left, and where the plan is no single linear query under noise of its currency.
+        tell who came and left, and where the plan is no single linear query under noise of its currency. With
+        `by` it has a part for each declared label, without an answer where no person can take part.
 
     Raises:
         BudgetExhausted: no person can pay for more than there is.
-        NotApplicable: no estimator has an answer.
+        NotApplicable: no estimator has an answer, or none by labels.
     """
     if study.hides_people:
         return None
     # 1. Refine what can be refined, and let join who can pay.
-    ledger = PieceLedger(cohorts, pieces, resolved, NOISES[study.noise])
+    people = Cohorts.of(cohorts)
+    labels = LabelLedger(study, people, pieces, resolved, NOISES[study.noise])
+    ledger, step = labels.ledger, step_number(before)
     # 2. Plan for each person's whole epsilon, and the shares that are asked.
-    whole = plan_whole(study, ledger.cohorts, resolved, question, ledger.taking_part, among)
-    if whole.weights is None:
+    chosen = _linear if resolved.by else plan_whole
+    whole = chosen(study, people, resolved, question, ledger.taking_part, among)
+    weights, left_out = whole.weights, ledger.left_out
+    # 3. New pieces of those who join, of each label its own.
+    parts = labels.each(
+        lambda cell, places, kept, number: _part(
+            study, labels, resolved, whole, whole.people.some(study, places), cell, kept, number, step
+        )
+    )
+    if resolved.by:
+        left_out = sum(part.crowd.unable for part in parts)
+        kept = [piece for part in parts for piece in part.pieces]
+    elif weights is None:
         return None
-    # 3. New pieces of those who join.
-    created = joined(study, ledger, whole, whole.weights, ledger.kept, next_number(pieces))
+    else:
+        kept = [*ledger.kept, *joined(study, ledger, whole, weights, ledger.kept, next_number(pieces))]
     # 4. The answer from all pieces.
-    kept = [*ledger.kept, *created]
-    finer = ledger.finer | {piece.number for piece in created}
-    check_gain(resolved, before, finer, ledger.left_out)
-    places = [piece.number for piece in kept]
-    plan = combined(whole, whole.weights, ledger.cohorts, kept, step_number(before), places)
-    return step_of(ledger, whole, before, kept, finer, plan, left_out=ledger.left_out)
+    finer = labels.finer(kept)
+    if weights is None:
+        plan = _read_freely(whole)
+    else:
+        check_gain(resolved, before, finer, left_out)
+        plan = combined(whole, weights, people, kept, step, [piece.number for piece in kept])
+    return MeanStep(
+        estimator=whole.estimator,
+        question=whole.question,
+        plan=replace(plan, labels=tuple(part.plan for part in parts)),
+        crowd=replace(whole.people, dry=left_out),
+        parts=tuple(parts),
+        **ledger.step(before, kept, finer),
+    )
+
+
+def _linear(
+    study: StudyDefinition,
+    cohorts: Sequence[Cohort],
+    resolved: Resolved,
+    question: Question,
+    taking_part: Set[int],
+    among: Sequence[Estimator] | None,
+) -> Whole:
+    """The plan for all people, by an estimator whose answers are sums that can be read together."""
+    found = plan_whole(study, cohorts, resolved, question, taking_part, among)
+    if found.weights is not None or isinstance(found.plan.noise, NoNoise):
+        return found
+    if resolved.estimator == registry.AUTO and among is None:
+        plans = []
+        for estimator in registry.applicable(study.relation, study.noise):
+            try:
+                plan = plan_whole(study, cohorts, resolved, question, taking_part, [estimator])
+            except NotApplicable:
+                continue
+            if plan.weights is not None:
+                plans.append(plan)
+        if plans:
+            return min(plans, key=lambda one: one.plan.predicted_error)
+    raise NotApplicable("This estimator has no answer by labels; adpm has one.")
 
 
 def joined(
@@ -224,26 +295,76 @@ def is_answered(whole: Whole, kept: Sequence[Piece]) -> bool:
     return bool(kept or heard or groups.able(Trust.PUBLIC))
 
 
-def step_of(
-    ledger: PieceLedger,
+def _part(
+    study: StudyDefinition,
+    labels: LabelLedger,
+    resolved: Resolved,
     whole: Whole,
-    before: LastStep | None,
+    people: Crowd,
+    cell: Mapping[str, str],
     kept: Sequence[Piece],
-    finer: frozenset[int],
-    plan: Plan,
-    *,
-    left_out: int,
-    parts: tuple[LabelPart, ...] = (),
-) -> MeanStep:
-    """The step that draws the noise of some pieces and reads all that are kept."""
-    return MeanStep(
-        estimator=whole.estimator,
-        question=whole.question,
-        plan=plan,
-        crowd=replace(whole.people, dry=left_out),
-        parts=parts,
-        **ledger.step(before, kept, finer),
+    number: int,
+    step: int,
+) -> LabelPart:
+    """One label: its people, the pieces that it has and is to have, and the plan that reads them.
+
+    Args:
+        study, labels, resolved: Of the question.
+        whole: The plan for all people.
+        people: Who have the label.
+        cell: The label, or one of each attribute.
+        kept: Its pieces, as they will be.
+        number: Of a new piece.
+        step: Of the question.
+
+    Returns:
+        The label, whose plan is made when it is read: what a question by labels costs, and what its whole
+        errs by, is seen off the pieces alone.
+    """
+    ledger, asked_of = labels.ledger, replace(resolved, by="", estimator=whole.estimator.name)
+    together = study.attributes.size(resolved.by)
+    question = replace(whole.question, people=sum(people.cohorts.column("count")), together=together)
+    trusts, counts = people.cohorts.column("trust"), people.cohorts.column("count")
+    central = Trust.CENTRAL in trusts
+    without = sum(count for trust, count in zip(trusts, counts, strict=True) if trust is Trust.CENTRAL)
+    part = LabelPart(where={**resolved.where, **cell}, crowd=replace(people, dry=without))
+    try:
+        if _settled(ledger, whole, people):
+            of_label = replace(whole, people=people, question=question)
+        else:
+            of_label = plan_people(study, people, asked_of, question)
+        if of_label.weights is None:
+            # People who are public or sent reports are answered without noise, which costs nothing.
+            free = not central and isinstance(of_label.plan.noise, NoNoise)
+            return replace(part, plan=cache(lambda: _read_freely(of_label))) if free else part
+        weights = of_label.weights
+        pieces = (*kept, *joined(study, ledger, of_label, weights, kept, number))
+        places = places_of(pieces, labels.gone)
+    except (BudgetExhausted, NotApplicable):
+        return part
+    if not is_answered(of_label, pieces):
+        return part
+    plan = cache(lambda: combined(of_label, weights, people.cohorts, pieces, step, places))
+    return replace(part, plan=plan, pieces=pieces, crowd=ledger.unpaid(people))
+
+
+def _settled(ledger: PieceLedger, whole: Whole, people: Crowd) -> bool:
+    """Whether a label needs no plan of its own.
+
+    Weights of pieces never change, so a plan weighs those who join, people who are public, and reports. What
+    else it says is the same for all labels of a study without local people.
+    """
+    central = set(whole.people.groups.column("trust")) == {Trust.CENTRAL}
+    return (
+        whole.weights is not None
+        and central
+        and ledger.joining.keys().isdisjoint(people.cohorts.column("id"))
     )
+
+
+def _read_freely(whole: Whole) -> Plan:
+    """A plan without noise, which needs no noisy sums."""
+    return replace(whole.plan, conclude=lambda _: planning.answer(whole.plan, whole.people))
 
 
 def take(step: MeanStep, cohorts: Sequence[Cohort]) -> tuple[Conclusion, Taken]:

@@ -16,8 +16,7 @@ from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE, square
 from app.core.piece import LastStep, Piece
 from app.estimators.interface import Plan
-from app.services.statistics import by_label
-from app.services.statistics.by_label import plan_by
+from app.services.statistics import steps
 from app.services.statistics.piece_noise import step_scale
 from app.services.statistics.questions import Ask, Resolved, resolve
 from app.services.statistics.steps import MeanStep, plan_step, take
@@ -37,7 +36,7 @@ def asked(by: str, estimator: str = "uniform", share: int = MICRO // 2) -> Resol
 def planned(cohorts: list[Cohort], by: str, estimator: str = "uniform") -> MeanStep:
     resolved = asked(by, estimator)
     question = resolved.question(STUDY, people=sum(one.count for one in cohorts))
-    step = (plan_by if by else plan_step)(STUDY, cohorts, resolved, question, [], None)
+    step = plan_step(STUDY, cohorts, resolved, question, [], None)
     assert step is not None
     return step
 
@@ -107,7 +106,8 @@ def test_under_gaussian_noise_the_charge_is_the_loss_over_all_neighbors(estimato
     study = replace(STUDY, delta=1_000_000)
     cohorts = crowd([MICRO // 4, MICRO, 3 * MICRO], labels=3)
     resolved = resolve(study, Ask(by="region", estimator=estimator, share=MICRO // 2, tilt=0))
-    step = plan_by(study, cohorts, resolved, resolved.question(study, people=len(cohorts) * 4), [], None)
+    step = plan_step(study, cohorts, resolved, resolved.question(study, people=len(cohorts) * 4), [], None)
+    assert step is not None
     costs = {charge.cohort_id: charge.epsilon for charge in step.charges}
     grid = [place * GRID_SIZE // 4 for place in range(5)]
     for one in cohorts:
@@ -162,7 +162,9 @@ def test_a_label_that_no_person_joins_reads_what_a_plan_of_its_own_reads(
     def step(share: int, pieces: Sequence[Piece], before: LastStep | None) -> MeanStep:
         resolved = resolve(study, Ask(by="region", estimator=estimator, share=share, tilt=tilt))
         question = resolved.question(study, people=len(cohorts) * 4, variance=0.2)
-        return plan_by(study, there, resolved, question, pieces, before)
+        planned = plan_step(study, there, resolved, question, pieces, before)
+        assert planned is not None
+        return planned
 
     there = cohorts
     first = step(MICRO // 4, [], None)
@@ -172,8 +174,8 @@ def test_a_label_that_no_person_joins_reads_what_a_plan_of_its_own_reads(
     before = LastStep(release=uuid4(), share=MICRO // 4, epoch=1)
     found = step(MICRO // 2, taken.changed, before)
     settled: list[bool] = []
-    own = by_label._settled
-    monkeypatch.setattr(by_label, "_settled", lambda *of: settled.append(own(*of)))
+    own = steps._settled
+    monkeypatch.setattr(steps, "_settled", lambda *of: settled.append(own(*of)))
 
     planned_alone = step(MICRO // 2, taken.changed, before)
 
@@ -201,4 +203,4 @@ def test_a_sum_over_two_labels_is_a_fault():
     question = resolved.question(STUDY, people=8)
     mixed = planned(cohorts, "").pieces
     with pytest.raises(InternalFault, match="of another one"):
-        plan_by(STUDY, cohorts, resolved, question, mixed, None)
+        plan_step(STUDY, cohorts, resolved, question, mixed, None)

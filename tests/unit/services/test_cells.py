@@ -16,7 +16,6 @@ from app.estimators.interface import Plan
 from app.services.shapes import kinds as shape_kinds
 from app.services.shapes.steps import plan_step as plan_shape_step
 from app.services.statistics import planning
-from app.services.statistics.by_label import plan_by
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.piece_noise import step_scale
 from app.services.statistics.questions import Ask, resolve
@@ -60,7 +59,7 @@ def test_segments_are_in_the_cell_of_their_labels():
 def steps(study: StudyDefinition, cohorts: list[Cohort], by: str) -> MeanStep:
     resolved = resolve(study, Ask(by=by, estimator="adpm", share=MICRO // 2, tilt=0))
     question = resolved.question(study, people=sum(one.count for one in cohorts))
-    step = (plan_by if by else plan_step)(study, cohorts, resolved, question, [], None)
+    step = plan_step(study, cohorts, resolved, question, [], None)
     assert step is not None
     return step
 

@@ -13,13 +13,13 @@ from app.core.study import Trust
 from app.estimators.combination import combination_plan
 from app.estimators.interface import NotApplicable, Plan
 from app.services.shapes import kinds as shape_kinds
-from app.services.shapes.steps import plan_step
+from app.services.shapes.steps import plan_step as plan_shape_step
 from app.services.statistics import steps
-from app.services.statistics.by_label import plan_by
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.piece_ledger import PieceLedger
 from app.services.statistics.piece_noise import NOISES
 from app.services.statistics.questions import Ask, resolve
+from app.services.statistics.steps import plan_step
 from app.services.statistics.whole_plans import plan_whole
 from dither_research import histories
 from dither_research.histories import cohort_of
@@ -71,7 +71,7 @@ def test_each_cohort_is_looked_at_a_few_times(statistic: str):
         ),
     )
     if statistic == "histogram":
-        assert plan_step(STUDY, question, cohorts, [], None) is not None
+        assert plan_shape_step(STUDY, question, cohorts, [], None) is not None
     else:
         shape_kinds.make(STUDY, question, cohorts)
     assert Seen.looks <= 20 * len(cohorts)
@@ -87,7 +87,8 @@ def test_a_plan_makes_none_of_a_label_before_it_is_read(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(steps, "combination_plan", seen)
     cohorts, resolved = people(), resolve(STUDY, Ask(by="region", tilt=0, share=MICRO // 2))
-    step = plan_by(STUDY, cohorts, resolved, resolved.question(STUDY, people=3 * len(cohorts)), [], None)
+    step = plan_step(STUDY, cohorts, resolved, resolved.question(STUDY, people=3 * len(cohorts)), [], None)
+    assert step is not None
     assert len(made) == 1
     plans = [plan() for plan in step.plan.labels if plan is not None]
     assert len(plans) == LABELS
@@ -125,7 +126,7 @@ def test_each_cohort_is_looked_at_a_few_times_for_a_mean():
         resolve(STUDY, Ask(by="region", tilt=0, estimator="uniform", share=MICRO // 2)),
     )
     asked = resolved.question(STUDY, people=3 * len(cohorts))
-    assert plan_by(STUDY, cohorts, resolved, asked, [], None) is not None
+    assert plan_step(STUDY, cohorts, resolved, asked, [], None) is not None
     Crowd.of(STUDY, cohorts, resolved)
     assert Seen.looks <= 20 * len(cohorts)
 

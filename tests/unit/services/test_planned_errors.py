@@ -11,12 +11,11 @@ from app.core.attributes import Attributes
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.services.statistics import planned_errors
-from app.services.statistics.by_label import plan_by
 from app.services.statistics.kept_ends import written
 from app.services.statistics.questions import Ask, resolve
 from app.services.statistics.reading import Reading
 from app.services.statistics.readings import read_off
-from app.services.statistics.steps import take
+from app.services.statistics.steps import plan_step, take
 from dither_research import histories
 from dither_research.histories import cohort_of
 
@@ -44,7 +43,7 @@ def test_noise_adds_up_as_squares_and_biases_as_they_are_up_to_the_range():
 def test_a_former_release_says_no_error_of_what_it_did_not_predict():
     cohorts = [cohort_of(number, 4 * MICRO, [GRID_SIZE // 2] * 20, segment=number - 1) for number in (1, 2)]
     resolved = resolve(STUDY, Ask(by="region", share=MICRO // 2, tilt=0))
-    step = plan_by(STUDY, cohorts, resolved, resolved.question(STUDY, people=40), [], None)
+    step = plan_step(STUDY, cohorts, resolved, resolved.question(STUDY, people=40), [], None)
     assert step is not None
     found, _ = take(step, cohorts)
     assert found.variance is not None
