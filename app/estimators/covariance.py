@@ -26,6 +26,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar, Self
 
 from app.accounting.measurement import Workload
@@ -34,6 +35,7 @@ from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.plain import plain
 from app.estimators import confidence
 from app.estimators.interface import Coverage, Interval
+from app.estimators.pivot import LinearPivot, PivotReader
 from app.estimators.quantiles import ErrorLaw, error_law
 from app.estimators.weighing import Weighing, weigh_labels
 
@@ -95,6 +97,14 @@ class PairReader(ABC):
     @abstractmethod
     def noise(self) -> DiscreteLaplace | DiscreteGaussian:
         """Of the sums: what an offer pays for."""
+
+    def _noise(self, *sizes: float) -> DiscreteLaplace | DiscreteGaussian:
+        return DiscreteGaussian(sigmas=sizes) if self.normal else DiscreteLaplace(scales=sizes)
+
+    def _size(self, one: int, moved: int) -> float:
+        """The noise that an offer of 1 pays for, which weighs `one`; a weight of 1 moves a sum by `moved`."""
+        # An offer of mu^2 weighs sqrt(2) mu; a unit more, since discrete noise costs a little more.
+        return (math.sqrt(2) * one + 1) * moved if self.normal else float(one * moved)
 
     @property
     @abstractmethod
@@ -159,10 +169,7 @@ class PublicPair(PairReader):
     @property
     def of_number(self) -> float:
         """The noise of the sum of a number, for two parts of an offer [grid steps times weights]."""
-        if self.normal:
-            # An offer of mu^2 weighs sqrt(2) mu; a unit more, since discrete noise costs a little more.
-            return (math.sqrt(2) * self.weighing.unit + 1) * GRID_SIZE
-        return float(self.weighing.unit * GRID_SIZE)
+        return self._size(self.weighing.unit, GRID_SIZE)
 
     def of_labels(self, labels: Sequence[tuple[int, Weighing]], people: int, tilt: float) -> Self:
         """See `PairReader.of_labels`."""
@@ -208,6 +215,54 @@ class PublicPair(PairReader):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SecretPair(PairReader):
+    """Reads noisy sums where the number of people is secret: knows the question, not who is there.
+
+    Attributes:
+        people: The number of people to predict for; None: unknown.
+        labels: Of how many labels there are sums.
+        moved: What a person of weight 1 moves all sums by, at most.
+    """
+
+    people: float | None
+    labels: int = 1
+
+    moved: ClassVar[int]
+
+    @property
+    def one(self) -> int:
+        """What an epsilon of 1 weighs."""
+        return self.weighing.unit
+
+    @property
+    def noise(self) -> DiscreteLaplace | DiscreteGaussian:
+        """Of the sums of a label, or of all people."""
+        return self._noise(*(self._size(self.one, self.moved),) * self.sums)
+
+    @property
+    def interval_width(self) -> float:
+        """Nothing is predicted of it."""
+        return 2 * self.largest
+
+    def of_labels(self, labels: Sequence[tuple[int, Weighing]], people: int, tilt: float) -> Self:
+        """See `PairReader.of_labels`: weights are the same in all labels."""
+        return replace(self, labels=len(labels))
+
+    @property
+    @abstractmethod
+    def pivot(self) -> LinearPivot:
+        """Of the sums of a number in [0, 1], and of what it is below 1."""
+
+    @cached_property
+    def mean(self) -> PivotReader:
+        """Reads the mean of a number off them."""
+        cap, floor = self.weighing.cap / self.one, self.weighing.floor / self.one
+        return PivotReader(
+            grid=self.grids[0], cap=cap, floor=floor, pivot=self.pivot, tilt=self.weighing.tilt
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class CovarianceReader(PublicPair):
     """Reads three noisy sums, where the number of people is public."""
 
@@ -217,9 +272,7 @@ class CovarianceReader(PublicPair):
     def noise(self) -> DiscreteLaplace | DiscreteGaussian:
         """Of both sums, and of the products, with half of it: see `app.accounting.pair_prices`."""
         size = self.of_number
-        if self.normal:
-            return DiscreteGaussian(sigmas=(size, size, size / 2))
-        return DiscreteLaplace(scales=(size, size, size / 2))
+        return self._noise(size, size, size / 2)
 
     @property
     def predicted_error(self) -> float:

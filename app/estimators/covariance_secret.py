@@ -32,22 +32,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
 from app.accounting.pair_prices import PARTS
 from app.core.grid import GRID_SIZE
-from app.core.noise import DiscreteGaussian, DiscreteLaplace
+from app.core.noise import DiscreteGaussian
 from app.estimators import confidence
-from app.estimators.covariance import LARGEST, MIDDLE, PairReader, shown_interval
+from app.estimators.covariance import LARGEST, MIDDLE, SecretPair, shown_interval
 from app.estimators.every_level import Ends
 from app.estimators.interface import Coverage
 from app.estimators.moments_secret import OfMean
 from app.estimators.pivot import (
     NORMAL,
     LinearPivot,
-    PivotReader,
     accepted,
     fitting,
     mass_risk,
@@ -62,26 +61,11 @@ MEAN_RISK = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
-class SecretCovarianceReader(PairReader):
-    """Reads the four noisy sums. Knows the question, not who is there; `weighing` is as `weighed`.
-
-    Attributes:
-        people: The number of people to predict for; None: unknown.
-        labels: Of how many labels there are sums.
-    """
-
-    people: float | None
-    labels: int = 1
+class SecretCovarianceReader(SecretPair):
+    """Reads the four noisy sums; `weighing` is as `weighed`."""
 
     sums: ClassVar[int] = 4
-
-    @property
-    def noise(self) -> DiscreteLaplace | DiscreteGaussian:
-        """Of the four sums of a label, or of all people: what an offer pays for."""
-        if self.normal:
-            # An offer of mu^2 weighs sqrt(2) mu; a unit more, since discrete noise costs a little more.
-            return DiscreteGaussian(sigmas=((math.sqrt(2) * self._one + 1) * PARTS,) * 4)
-        return DiscreteLaplace(scales=(float(self._one * PARTS),) * 4)
+    moved: ClassVar[int] = PARTS
 
     @staticmethod
     def weighed(weighing: Weighing) -> Weighing:
@@ -108,13 +92,8 @@ class SecretCovarianceReader(PairReader):
         """
         if not self.people or self.people <= 0:
             return self.unit * LARGEST
-        noise = math.sqrt(2 * self.labels) / (self._mean.cap * self.people)
-        return self.unit * min(LARGEST, math.hypot(noise, self._mean.bias))
-
-    @property
-    def interval_width(self) -> float:
-        """Nothing is predicted of it [range width squared]."""
-        return 2 * LARGEST
+        noise = math.sqrt(2 * self.labels) / (self.mean.cap * self.people)
+        return self.unit * min(LARGEST, math.hypot(noise, self.mean.bias))
 
     @staticmethod
     def parts(people: int, *summed: int) -> tuple[int, ...]:
@@ -123,14 +102,10 @@ class SecretCovarianceReader(PairReader):
         both = 2 * products + first + second - MIDDLE * people
         return (both, 2 * first - both, 2 * second - both, 2 * (GRID_SIZE * people - first - second) + both)
 
-    def of_labels(self, labels: Sequence[tuple[int, Weighing]], people: int, tilt: float) -> Self:
-        """See `PairReader.of_labels`: weights are the same in all labels."""
-        return replace(self, labels=len(labels))
-
     def read(self, *drawn: Sequence[int]) -> dict[str, object]:
         """The answer from the noisy sums, as JSON; negative sums are replaced by 0 in the estimate."""
         values = [sum(column) for column in zip(*drawn, strict=True)]
-        unit = self._pivot.unit
+        unit = self.pivot.unit
         sums = [value / unit for value in values]
         both, first, second, neither = (max(one, 0.0) for one in sums)
         mass = both + first + second + neither
@@ -139,7 +114,7 @@ class SecretCovarianceReader(PairReader):
         # Of x and 1 - x, and of y and 1 - y.
         pairs = [(values[0] + values[place], values[3] + values[3 - place]) for place in (1, 2)]
         means = [ratio(*pair) for pair in pairs]
-        mean, cap = self._mean, self._mean.cap
+        mean, cap = self.mean, self.mean.cap
 
         def interval(of_mean: OfMean, person: float, step: float, coverage: Coverage) -> dict[str, object]:
             def ends() -> Ends | None:
@@ -169,25 +144,18 @@ class SecretCovarianceReader(PairReader):
         }
 
     @property
-    def _one(self) -> int:
-        """What an epsilon of 1 weighs."""
+    def one(self) -> int:
+        """See `SecretPair`: half of it where weights are halved."""
         return self.weighing.unit // (2 if self.normal else 1)
 
     @cached_property
-    def _pivot(self) -> LinearPivot:
+    def pivot(self) -> LinearPivot:
         """Of the sums of x and of 1 - x, which are two of the four of each label, or of y."""
         noise, draws = self.noise, 2 * self.labels
         if isinstance(noise, DiscreteGaussian):
             unit = noise.sigmas[0] / math.sqrt(2)
             return LinearPivot(first=draws, second=draws, unit=unit, variance=NORMAL)
         return LinearPivot(first=draws, second=draws, unit=noise.scales[0])
-
-    @cached_property
-    def _mean(self) -> PivotReader:
-        cap, floor = self.weighing.cap / self._one, self.weighing.floor / self._one
-        return PivotReader(
-            grid=self.grids[0], cap=cap, floor=floor, pivot=self._pivot, tilt=self.weighing.tilt
-        )
 
     def _hull(
         self, sums: Sequence[float], estimate: float, means: Sequence[Ends], scale: float, step: float

@@ -20,8 +20,9 @@ Intervals are in `app.estimators.lines`.
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,12 +32,11 @@ from app.accounting.pair_prices import BERNSTEIN
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.estimators import confidence
-from app.estimators.covariance import MIDDLE, PairReader, PublicPair, shown_interval
+from app.estimators.covariance import MIDDLE, PairReader, PublicPair, SecretPair, shown_interval
 from app.estimators.expected import GUESS
 from app.estimators.lines import OF_MEAN, STEEPEST, Band, Ends, Seen, around
 from app.estimators.moments_secret import three_sums_pivot
-from app.estimators.pivot import PivotReader, mass_risk, most_spread, noise_law, ratio
-from app.estimators.weighing import Weighing
+from app.estimators.pivot import LinearPivot, mass_risk, most_spread, noise_law, ratio
 
 POINTS = 21
 """Of a band, over the whole range of the number that it is drawn on."""
@@ -166,8 +166,8 @@ class PublicMomentsReader(MomentsReader, PublicPair):
         """Of both sums, of the products and of both squares: see `app.accounting.pair_prices`."""
         size = self.of_number
         if self.normal:
-            return DiscreteGaussian(sigmas=(size, size, size / 2, size / 2, size / 2))
-        return DiscreteLaplace(scales=(size, size, size, 2 * size, 2 * size))
+            return self._noise(size, size, size / 2, size / 2, size / 2)
+        return self._noise(size, size, size, 2 * size, 2 * size)
 
     @property
     def predicted_error(self) -> float:
@@ -236,7 +236,7 @@ class PublicMomentsReader(MomentsReader, PublicPair):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SecretMomentsReader(MomentsReader):
+class SecretMomentsReader(MomentsReader, SecretPair):
     """Reads nine noisy sums. Knows the question, not who is there.
 
     A sum of g over people who weigh a is, off the sums T of Bernstein's polynomials, sum g_ij T_ij: with
@@ -244,54 +244,32 @@ class SecretMomentsReader(MomentsReader):
     q_j(m_y)`, the blossom of g. At true means and numbers it is noise. Where these are at most d_x and d_y
     off, :math:`(i/2 - m_x)(j/2 - m_y)` is by at most :math:`d_x |j/2 - m_y| + d_y |i/2 - m_x| + d_x d_y`, and
     q_i(m), whose derivative is :math:`2 (m - i/2)`, by :math:`2 d |m - i/2| + d^2`.
-
-    Attributes:
-        people: The number of people to predict for; None: unknown.
-        labels: Of how many labels there are sums.
     """
 
-    people: float | None
-    labels: int = 1
-
     sums: ClassVar[int] = BERNSTEIN
-
-    @property
-    def noise(self) -> DiscreteLaplace | DiscreteGaussian:
-        """Of the nine sums of a label, or of all people: what an offer pays for."""
-        if self.normal:
-            return DiscreteGaussian(sigmas=((math.sqrt(2) * self.weighing.unit + 1) * GRID_SIZE,) * BERNSTEIN)
-        return DiscreteLaplace(scales=(float(self.weighing.unit * GRID_SIZE),) * BERNSTEIN)
+    moved: ClassVar[int] = GRID_SIZE
 
     @property
     def predicted_error(self) -> float:
         """As where the number is public; four coefficients are 1/4. Where no size is expected it is 1."""
         if not self.people or self.people <= 0:
             return 1.0
-        noise = math.sqrt(self.labels / 2) / (self._mean.cap * self.people)
-        return min(1.0, math.hypot(noise, self._mean.bias / 2) / self.deviations)
-
-    @property
-    def interval_width(self) -> float:
-        """Nothing is predicted of it."""
-        return 2.0
+        noise = math.sqrt(self.labels / 2) / (self.mean.cap * self.people)
+        return min(1.0, math.hypot(noise, self.mean.bias / 2) / self.deviations)
 
     @staticmethod
     def parts(people: int, *summed: int) -> tuple[int, ...]:
         """As they are, see `app.accounting.pair_prices`."""
         return summed
 
-    def of_labels(self, labels: Sequence[tuple[int, Weighing]], people: int, tilt: float) -> Self:
-        """See `PairReader.of_labels`: weights are the same in all labels."""
-        return replace(self, labels=len(labels))
-
     def read(self, *drawn: Sequence[int]) -> dict[str, object]:
         """See `MomentsReader.read`."""
-        noisy = max(self._summed(drawn).sum(), 0.0) / self._mean.cap
+        noisy = max(self._summed(drawn).sum(), 0.0) / self.mean.cap
         return {**super().read(*drawn), "noisy_count": float(noisy)}
 
     def seen(self, *drawn: Sequence[int]) -> tuple[Seen, Seen]:
         """See `MomentsReader.seen`."""
-        sums, mean = self._summed(drawn), self._mean
+        sums, mean = self._summed(drawn), self.mean
         cap, bound = mean.cap, mean.mass_bound(float(sums.sum()), 0.0)
         moved = mean.bias * bound
         return (
@@ -304,18 +282,10 @@ class SecretMomentsReader(MomentsReader):
         unit = self.weighing.unit * GRID_SIZE
         return np.array([sum(column) / unit for column in zip(*drawn, strict=True)]).reshape(3, 3)
 
-    @property
-    def _mean(self) -> PivotReader:
-        # Of p there are three sums of three noises each, for every label.
-        pivot = three_sums_pivot(3 * self.labels, normal=self.normal)
-        unit, weighing = self.weighing.unit, self.weighing
-        return PivotReader(
-            grid=self.grids[0],
-            cap=weighing.cap / unit,
-            floor=weighing.floor / unit,
-            pivot=pivot,
-            tilt=weighing.tilt,
-        )
+    @cached_property
+    def pivot(self) -> LinearPivot:
+        """See `SecretPair`: of p there are three sums of three noises each, for every label."""
+        return three_sums_pivot(3 * self.labels, normal=self.normal)
 
     def _seen(self, sums: NDArray[np.float64], of_mean: OfMean, scatter: float, beside: float) -> Seen:
         mass = float(sums.sum())
@@ -364,7 +334,7 @@ class SecretMomentsReader(MomentsReader):
             scatter=scatter,
             beside=beside,
             risk=confidence.risk() - mass_risk(),
-            coverage="at_least" if self._mean.floor == self._mean.cap and not scatter else "worst_case",
+            coverage="at_least" if self.mean.floor == self.mean.cap and not scatter else "worst_case",
             far=0.5,
             noises=noises,
             law=lambda sizes, drawn: noise_law(sizes, drawn, draws=self.labels, normal=self.normal),

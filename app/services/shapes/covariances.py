@@ -7,7 +7,7 @@ from typing import Any, ClassVar, cast
 from app.core.epsilon import MICRO
 from app.core.study import Study, StudyDefinition
 from app.estimators.accuracy import WORST_VARIANCE
-from app.estimators.covariance import CovarianceReader, PairReader, PublicPair
+from app.estimators.covariance import CovarianceReader, PairReader, PublicPair, SecretPair
 from app.estimators.covariance_secret import SecretCovarianceReader
 from app.estimators.second_moments import NUMBERS, MomentsReader, PublicMomentsReader, SecretMomentsReader
 from app.estimators.shares import Noisy
@@ -53,7 +53,7 @@ class PairPlan(WeighedPlan[Noisy]):
     public: ClassVar[tuple[type[PublicPair], Expressions]]
     """What reads the answer where the number of people is public, and what."""
 
-    secret: ClassVar[tuple[type[SecretCovarianceReader | SecretMomentsReader], Expressions]]
+    secret: ClassVar[tuple[type[SecretPair], Expressions]]
     """What reads it where that number is secret, and what."""
 
     plan: PairReader

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -31,6 +31,11 @@ from app.web.documents.release import (
 )
 from app.web.documents.types import WireOut
 
+AtAllSteps = Annotated[
+    IntervalOut | None,
+    Field(description="As `interval`, which it holds, for all steps of the question at once."),
+]
+
 
 class _ShapeOut(PublishedOut[OfLabel]):
     """What every answer about the distribution of the values says."""
@@ -51,9 +56,7 @@ class ShareOfBinOut(WireOut):
     interval: IntervalOut = Field(description="For the dataset; of a distribution a band: all hold together.")
     population_interval: IntervalOut
     simultaneous: IntervalOut = Field(description="For the dataset; those of all bins hold together.")
-    anytime: IntervalOut | None = Field(
-        None, description="As `interval`, which it holds, for all steps of the question at once."
-    )
+    anytime: AtAllSteps = None
 
 
 class HistogramOfLabelOut(LabelOut):
@@ -82,9 +85,7 @@ class ShareOfChoiceOut(WireOut):
     interval: IntervalOut = Field(description="For the dataset.")
     population_interval: IntervalOut
     simultaneous: IntervalOut = Field(description="For the dataset; those of all choices hold together.")
-    anytime: IntervalOut | None = Field(
-        None, description="As `interval`, which it holds, for all steps of the question at once."
-    )
+    anytime: AtAllSteps = None
 
 
 class SharesOfLabelOut(LabelOut):
@@ -111,9 +112,7 @@ class ShareOfCellOut(WireOut):
     interval: IntervalOut = Field(description="For the dataset.")
     population_interval: IntervalOut
     simultaneous: IntervalOut = Field(description="For the dataset; those of all cells hold together.")
-    anytime: IntervalOut | None = Field(
-        None, description="As `interval`, which it holds, for all steps of the question at once."
-    )
+    anytime: AtAllSteps = None
 
 
 class TableOfLabelOut(LabelOut):

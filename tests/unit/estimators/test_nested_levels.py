@@ -67,7 +67,7 @@ def covariance(currency: Currency, floor: int, tilt: float) -> Read:
     reader = SecretCovarianceReader(
         grids=(UNIT_GRID, UNIT_GRID), weighing=SecretCovarianceReader.weighed(weighing), people=20.0
     )
-    unit = reader._pivot.unit
+    unit = reader.pivot.unit
 
     def read(sums: Sequence[float]) -> dict[str, Ends]:
         found: dict[str, Any] = reader.read([int(one * unit) for one in sums])
