@@ -90,7 +90,8 @@ async def test_variances_and_deviations_miss_by_about_what_was_planned(
     for statistic, most in (("variance", WIDTH**2 / 4), ("sd", WIDTH / 2)):
         plan, first, answer = await both(service, study, statistic, **question)
         truth = pvariance(VALUES) if statistic == "variance" else pstdev(VALUES)
-        assert abs(answer["estimate"] - truth) < 6 * first["predicted_error"] + 0.02 * truth
+        # Laplace noise is ten deviations off in 7e-7 of all draws, without the second part.
+        assert abs(answer["estimate"] - truth) < 10 * answer["standard_error"] + 0.02 * truth
         # Of a deviation it is the root of that of the variance, at most.
         assert answer["standard_error"] <= 3 * first["predicted_error"] < most
         errors[statistic] = first["predicted_error"]

@@ -32,7 +32,7 @@ async def load(service: Service, study: str, records: list[dict[str, Any]]) -> N
 
 @pytest.mark.long
 async def test_reports_of_a_choice_are_debiased_by_what_they_were_randomized_with(service: Service) -> None:
-    """Shares within five standard errors, false alarm 2e-6; read with the whole epsilon they are not."""
+    """Shares within six standard errors, false alarm 6e-9; read with the whole epsilon they are not."""
     terms = {"choices": COLORS, "trust": ["central", "local"], **GAUSSIAN}
     study = await service.study(lower=None, upper=None, **terms)
     device, people = ChoiceRandomizer(3), 8_000
@@ -51,11 +51,11 @@ async def test_reports_of_a_choice_are_debiased_by_what_they_were_randomized_wit
     for choice, share in {"red": 0.5, "green": 0.5, "blue": 0.0}.items():
         lower, upper = (found[choice]["interval"][end] for end in ("lower", "upper"))
         standard_error = (upper - lower) / 2 / 1.96
-        assert abs(found[choice]["share"] - share) < 5 * standard_error, found
+        assert abs(found[choice]["share"] - share) < 6 * standard_error, found
     drawn, whole = device.range(worth(5)), device.range(5 * MICRO)
     naive = ((drawn.kept + drawn.other) / 2 - whole.other) / (whole.kept - whole.other)
     lower, upper = (found["red"]["interval"][end] for end in ("lower", "upper"))
-    assert abs(float(naive) - 0.5) > 5 * (upper - lower) / 2 / 1.96, "the control"
+    assert abs(float(naive) - 0.5) > 6 * (upper - lower) / 2 / 1.96, "the control"
     person = (await service.call("GET", "/v1/subjects/l0/budget", "admin")).json()
     assert person["gaussian"]["mu2"]["reserved"] == pytest.approx(micro_mu2(5 * MICRO, DELTA) / MICRO)
 
@@ -73,13 +73,14 @@ async def test_reports_of_measures_share_the_pure_epsilon(service: Service) -> N
         sent.append({"subject": f"l{number}", "reports": named, "epsilon": 10, "trust": "local"})
     await load(service, study, sent)
     mean = await get(service, study, "statistics/mean", measure="income")
-    assert abs(mean["estimate"] - 9000) < 5 * mean["standard_error"]
+    # Sums of bounded reports: six deviations are a false alarm of 2e-9.
+    assert abs(mean["estimate"] - 9000) < 6 * mean["standard_error"]
     noise = DEVICES[0].noise(epsilon_of_each(worth(10), 2)).worst ** 0.5 / 2**30 * 9000
     reporting = sum("income" in one["reports"] for one in sent)
     assert mean["standard_error"] == pytest.approx(noise / reporting**0.5, rel=0.2)
     shares = await get(service, study, "statistics/shares", measure="party")
     (green,) = (one for one in shares["choices"] if one["choice"] == "green")
-    assert green["interval"]["lower"] <= 1 <= green["interval"]["upper"] + 0.1
+    assert abs(green["share"] - 1) < 6 * shares["predicted_error"]
     both = {"income": 1 << 30, "party": 2}
     refused = await service.call(
         "POST",

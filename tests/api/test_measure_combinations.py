@@ -139,7 +139,8 @@ async def test_those_who_reported_other_measures_are_left_out_of_a_combination_w
     reporters = sum("age" in one["reports"] for one in local)
     assert (found["people"], found["people_left_out"]) == (400, 300 - reporters)
     assert found["left_out_because"] == "measure_not_reported"
-    assert abs(found["estimate"] - 58) < 5 * found["standard_error"]
+    # Laplace noise in a part of it: a false alarm of 4e-8 at most.
+    assert abs(found["estimate"] - 58) < 12 * found["standard_error"]
     stored = await service.call("GET", f"/v1/releases/{found['id']}", "analyse")
     assert json.loads(stored.content)["combines"] == made
     assert (await service.api.services.ledger.audit()).clean

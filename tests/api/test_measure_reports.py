@@ -41,7 +41,8 @@ async def load(service: Service, study: str, records: list[dict[str, Any]]) -> N
 
 
 async def test_each_measure_is_answered_from_those_who_reported_it(service: Service):
-    """Within five standard errors; each is reported by a third of those with epsilon 1, two thirds with 5."""
+    """Within six standard errors (a false alarm of 6e-9); each is reported by a third of those
+    with epsilon 1, by two thirds with 5."""
     study = await study_of(service)
     people = [record(f"p{number}", 1 if number < 600 else 5) for number in range(1200)]
     await load(service, study, people)
@@ -54,7 +55,7 @@ async def test_each_measure_is_answered_from_those_who_reported_it(service: Serv
         assert (answer["people"], answer["people_left_out"]) == (1200, 1200 - reporters)
         assert answer["left_out_because"] == "measure_not_reported"
         assert answer["epsilon_max"] == 0
-        assert abs(answer["estimate"] - mean) < 5 * answer["standard_error"] + 1e-3 * mean
+        assert abs(answer["estimate"] - mean) < 6 * answer["standard_error"] + 1e-3 * mean
         width = THREE[name]["upper"] - THREE[name]["lower"]
         assert 0.01 * width < answer["standard_error"] < 0.08 * width
         if name == "age":
@@ -81,11 +82,12 @@ async def test_central_and_local_people_answer_together_and_by_label(service: Se
     assert answer["people"] == 250
     assert 30 < answer["people_left_out"] < 110
     assert answer["left_out_because"] == "measure_not_reported"
-    assert abs(answer["estimate"] - 58) < 5 * answer["standard_error"]
+    # Laplace noise of fifty people beside reports: twelve deviations are a false alarm of 4e-8 at most.
+    assert abs(answer["estimate"] - 58) < 12 * answer["standard_error"]
     grouped = await get(service, study, "statistics/mean", measure="size", by="region", estimator="optimal")
     assert sum(group["people_left_out"] for group in grouped["groups"]) == grouped["people_left_out"] > 0
     for group in grouped["groups"]:
-        assert abs(group["estimate"] - 2.25) < 5 * group["standard_error"]
+        assert abs(group["estimate"] - 2.25) < 12 * group["standard_error"]
     for shape in ("histogram", "describe"):
         found = await get(service, study, f"statistics/{shape}", measure="age")
         assert (found["people"], found["people_left_out"]) == (250, 200)
@@ -107,7 +109,7 @@ async def test_central_and_local_people_answer_together_and_by_label(service: Se
 
 @pytest.mark.long
 async def test_intervals_cover_the_mean_of_all_and_not_where_values_choose_what_is_reported(service: Service):
-    """54 answers, each missed with a probability of at most 5 %: more than 10 once in 10,000 runs."""
+    """54 answers, each missed with a probability of at most 5 %: more than 13 in 3e-7 of all runs."""
     rng, device, names = np.random.default_rng(11), randomizer("hybrid"), list(THREE)
     widths = {name: one["upper"] - one["lower"] for name, one in THREE.items()}
     missed = {True: 0, False: 0}
@@ -136,7 +138,7 @@ async def test_intervals_cover_the_mean_of_all_and_not_where_values_choose_what_
             found = await get(service, study, "statistics/mean", measure=name, estimator="optimal")
             truth = THREE[name]["lower"] + values[:, place].mean() * widths[name]
             missed[honest] += not found["interval"]["lower"] <= truth <= found["interval"]["upper"]
-    assert missed[True] <= 10
+    assert missed[True] <= 13
     assert missed[False] > 10
 
 

@@ -78,7 +78,8 @@ async def test_all_margins_hold_and_the_answer_is_that_of_its_cells(
     noise = [weight * groups[cell]["standard_error"] for cell, weight in weights.items() if weight]
     assert answer["standard_error"] == pytest.approx(math.hypot(*noise))
     truth = math.fsum(weights[cell] * value for cell, value in VALUES.items())
-    assert abs(answer["estimate"] - truth) < 6 * answer["standard_error"] + (half if found else 0)
+    # Laplace noise: a false alarm of 4e-8 at most.
+    assert abs(answer["estimate"] - truth) < 12 * answer["standard_error"] + (half if found else 0)
     (chosen,) = (one for one in plan["estimators"] if one["chosen"])
     assert chosen["epsilon_max"] == answer["epsilon_max"]
     if not found:
