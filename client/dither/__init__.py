@@ -121,21 +121,32 @@ else:
         """Load all names at the first one."""
         if name not in __all__:
             raise AttributeError(name)
-        import importlib
+        from dither import (
+            _answers,
+            _base,
+            _client,
+            _documents,
+            _errors,
+            _files,
+            _models,
+            _operations,
+            _plans,
+            _tables,
+        )
 
-        for own in (
-            "answers",
-            "base",
-            "client",
-            "documents",
-            "errors",
-            "files",
-            "models",
-            "operations",
-            "plans",
-            "tables",
+        for module in (
+            _answers,
+            _base,
+            _client,
+            _documents,
+            _errors,
+            _files,
+            _models,
+            _operations,
+            _plans,
+            _tables,
         ):
-            for key, value in vars(importlib.import_module(f"dither._{own}")).items():
+            for key, value in vars(module).items():
                 if key in __all__:
                     globals()[key] = value
                     if key != "__version__":
