@@ -143,3 +143,42 @@ def test_all_that_needs_attention_leads_somewhere(service: LiveService, phone: P
         phone.goto(f"{service.base_url}/dashboard")
     assert titles == ["Ledger", "Budgets", "Studies"]
     assert re.search("state=open", items.nth(2).locator("a").last.get_attribute("href") or "")
+
+
+def test_long_words_of_a_study_break_where_the_phone_ends(service: LiveService, phone: Page) -> None:
+    """A title, a label and a choice without a space: on pages of the study, of its answers, and to answer."""
+    word = "Donaudampfschifffahrtsgesellschaftskapitaenswitwe"
+    regions = {"region": [word, "south"]}
+    with (
+        service.client(service.admin_token) as admin,
+        service.client(service.create_token("contribute", name="long app")) as app,
+        service.client(service.create_token("analyse", name="long desk")) as desk,
+    ):
+        study = {"slug": "long", "title": 2 * word, "lower": 0, "upper": 10, "attributes": regions}
+        for wish in (study, {"slug": "long-choice", "choices": [word, "other"]}):
+            assert admin.post("/v1/studies", json=wish).status_code == 201
+        links = [
+            admin.post(f"/v1/studies/{slug}/invitations", json={"kind": "single", "count": 1}).json()["urls"][
+                0
+            ]
+            for slug in ("long", "long-choice")
+        ]
+        records = [
+            {
+                "subject": f"long{number}",
+                "value": number % 10,
+                "epsilon": 1,
+                "trust": "central",
+                "attributes": {"region": regions["region"][number % 2]},
+            }
+            for number in range(40)
+        ]
+        sent = app.post("/v1/studies/long/contributions/batch", json=records)
+        assert sent.json()["created"] == 40, sent.text
+        wish = {"statistic": "histogram", "bins": 2, "by": "region", "share": 0.5, "allow_worse": True}
+        made = desk.post("/v1/studies/long/releases", json=wish)
+        assert made.status_code == 201, made.text
+    pages = ("/studies/long", "/studies/long-choice", "/tokens", f"/releases/{made.json()['id']}")
+    for path in (*links, *(f"{service.base_url}/dashboard{page}" for page in pages)):
+        phone.goto(path)
+        assert phone.evaluate("document.documentElement.scrollWidth") <= WIDTH, path
