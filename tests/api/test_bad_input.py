@@ -356,6 +356,7 @@ async def test_a_parameter_that_is_given_twice_says_what_is_possible(
             "q",
             "not a parameter of a histogram; it has edges, bins",
         ),
+        ("/v1/studies/{study}/releases", {"range_part": 0.5}, "range_part", "goes with range=found alone"),
         ("/v1/admin/budgets/raise", {"epsilon": 1, "reason": ""}, "reason", "must not be empty"),
         ("/v1/studies/{study}/releases", {"by": ["a", "b"]}, "by", "must name attributes of the study"),
         ("/v1/studies/{study}/releases", {"shar": 1}, "shar", "share, until, epsilon, expected_size"),

@@ -23,7 +23,7 @@ from app.estimators.found_range import FoundRange, find, ladder, narrowed
 from app.estimators.interface import NotApplicable, Plan
 from app.estimators.shares import SharesPlan
 from app.services.shapes.found_means import AskedMeans, Means
-from app.services.shapes.parameters import DEFAULT_PART, PART, read_rank
+from app.services.shapes.parameters import DEFAULT_PART, read_rank
 from app.services.shapes.parts import mean_estimator, part_of
 from app.services.shapes.plans import (
     added_up,
@@ -36,7 +36,7 @@ from app.services.shapes.priced_plan import Answered, PricedPlan, Scans, measure
 from app.services.shapes.questions import FOUND_RANGE, ExpectedRange, ShapeQuestion
 from app.services.statistics import planned_errors, planning
 from app.services.statistics.crowds import Crowd, by_label
-from app.services.statistics.questions import FOUND, MEAN, RANGE, Ask
+from app.services.statistics.questions import FOUND, MEAN, RANGE, RANGE_PART, Ask
 from app.store import releases as store
 from app.store.database import Connection
 
@@ -79,8 +79,8 @@ class FoundPlan(PricedPlan):
     @classmethod
     def own(cls, study: StudyDefinition, ask: Ask, parameters: Mapping[str, str]) -> Mapping[str, Any]:
         """See `ShapeEstimator`."""
-        part = int(read_rank(PART, parameters) * MICRO) if PART in parameters else DEFAULT_PART
-        special = {RANGE: FOUND, PART: part / MICRO}
+        part = int(read_rank(RANGE_PART, parameters) * MICRO) if RANGE_PART in parameters else DEFAULT_PART
+        special = {RANGE: FOUND, RANGE_PART: part / MICRO}
         return {"starts": ladder(study.grid)[1:-1], "part": part, "special": special}
 
     @staticmethod

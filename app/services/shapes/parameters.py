@@ -13,7 +13,6 @@ from app.estimators.tree_levels import Aim
 from app.services.statistics.questions import ON, PAIR
 
 AIM = "for"
-PART = "range_part"
 DEFAULT_PART = int(question.DEFAULT_PART * MICRO)
 
 

@@ -14,7 +14,7 @@ from app.core.study import Study, StudyDefinition
 from app.estimators.expected import GUESS
 from app.estimators.found_range import FoundRange
 from app.estimators.tree_levels import Aim
-from app.services.shapes.parameters import AIM, PART
+from app.services.shapes.parameters import AIM
 from app.services.statistics.any_question import AnyQuestion, digest_of
 from app.services.statistics.questions import COUNT as COUNT
 from app.services.statistics.questions import (
@@ -22,6 +22,7 @@ from app.services.statistics.questions import (
     MEAN,
     PAIR,
     RANGE,
+    RANGE_PART,
     REGRESSION,
     STATISTICS,
     Ask,
@@ -253,7 +254,7 @@ class ShapeQuestion(AnyQuestion):
             # Questions of before it was a field keep their digests.
             asked[AIM] = self.aim
         if self.part is not None:
-            asked[PART] = self.part
+            asked[RANGE_PART] = self.part
         if self.spread:
             asked[SPREAD] = True
         return asked | self.of_whom_and_what

@@ -27,6 +27,9 @@ own, with three sums in place of two, and a sum has none: the number of people i
 RANGE, DECLARED, FOUND = "range", "declared", "found"
 """The parameter that says over which range a mean is taken: the study's, or one that is found first."""
 
+RANGE_PART = "range_part"
+"""The parameter that says which part of the price finds it."""
+
 REGRESSION, PAIR, ON, AT = "regression", "measures", "on", "at"
 """A line of one number on another one: `of` names the first, a parameter the second, and another one a number
 of the second."""
@@ -251,6 +254,8 @@ def _parameters(study: StudyDefinition, ask: Ask, name: str) -> dict[str, object
             if text != DECLARED:
                 reason = f"must be {DECLARED} for a {ask.statistic}" if text == FOUND else NO_RANGE
                 errors.append(FieldError(RANGE, reason))
+        elif given == RANGE_PART:
+            errors.append(FieldError(given, f"goes with {RANGE}={FOUND} alone"))
         elif given not in declared:
             those = ", ".join(one.wire for one in declared.values())
             those = f"it has {those}" if declared else "it has none"
