@@ -318,7 +318,7 @@ def test_who_cannot_pay_closes_the_piece_and_the_others_go_on_in_another():
     assert not history.pieces[1].refinable
     assert [member.cohort_id for member in history.pieces[2].members] == [1]
     assert history.charged() == {1: MICRO, 2: MICRO // 2}
-    assert history.steps[-1].left_out == 2_000
+    assert history.steps[-1].crowd.unable == 2_000
     with pytest.raises(NoContributions):
         History().plan(MICRO)
 
