@@ -44,7 +44,7 @@ async def test_links_come_as_a_table_beside_the_people_that_they_are_for(service
 
 
 @pytest.mark.parametrize(
-    ("wish", "field"),
+    ("wish", "fields"),
     [
         ({}, "kind"),
         ({"kind": "closed"}, "kind"),
@@ -57,16 +57,18 @@ async def test_links_come_as_a_table_beside_the_people_that_they_are_for(service
         ({"kind": "single", "count": 10_001}, "count"),
         ({"kind": "single", "subjects": []}, "subjects"),
         ({"kind": "single", "subjects": ["ann", "ann"]}, "subjects"),
+        ({"kind": "single", "subjects": ["..", "a\0"]}, "subjects.0 subjects.1"),
+        ({"kind": "single", "subjects": ["ann", "Zoe\u0308"]}, "subjects.1"),
         ({"kind": "open", "expires_at": "2020-01-01T00:00:00Z"}, "expires_at"),
         ({"kind": "open", "expires_at": "soon"}, "expires_at"),
         ({"kind": "open", "surprise": 1}, "surprise"),
     ],
 )
 async def test_what_an_invitation_cannot_be_is_refused(
-    service: Service, path: str, wish: dict[str, Any], field: str
+    service: Service, path: str, wish: dict[str, Any], fields: str
 ):
     refused = await service.call("POST", path, "admin", json=wish)
-    assert_problem(refused, "invalid_request", 422, field)
+    assert_problem(refused, "invalid_request", 422, *fields.split())
     assert (await service.rows())["invitation"] == 0
 
 

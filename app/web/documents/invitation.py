@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 from app.core.errors import InvalidRequest
 from app.core.invitation import Invitation, InvitationKind, InvitationState
 from app.web.documents.token import Moment
-from app.web.documents.types import Distinct, Integer, SubjectId, Text, WireIn, WireOut
+from app.web.documents.types import Distinct, Integer, NewSubjectId, Text, WireIn, WireOut
 
 MOST_LINKS = 10_000
 """Single links that are made at once."""
@@ -79,7 +79,7 @@ class InvitationIn(WireIn):
     count: Annotated[Integer, Field(ge=1, le=MOST_LINKS)] | None = Field(
         None, description="How many single links, each for a person of its own."
     )
-    subjects: Annotated[list[SubjectId], Distinct] | None = Field(
+    subjects: Annotated[list[NewSubjectId], Distinct] | None = Field(
         None,
         min_length=1,
         max_length=MOST_SUBJECTS,

@@ -7,7 +7,9 @@ from decimal import Decimal
 from typing import Annotated, Self
 from uuid import UUID
 
+from dither.device.texts import subject_fault
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -267,6 +269,12 @@ def _prose(value: object) -> str:
     return str(value)
 
 
+def _new_subject(value: str) -> str:
+    if (fault := subject_fault(value)) is not None:
+        raise InvalidValue(fault)
+    return value
+
+
 def _distinct(value: object) -> object:
     if isinstance(value, list) and all(type(item) is str for item in value) and len(set(value)) != len(value):
         raise InvalidValue("names something twice")
@@ -436,6 +444,9 @@ SubjectId = Annotated[
     schema(type="string", minLength=1, maxLength=256, examples=["alice"]),
 ]
 """An external id of a person."""
+
+NewSubjectId = Annotated[SubjectId, AfterValidator(_new_subject)]
+"""An external id by which a person's contribution may arrive."""
 
 Distinct = BeforeValidator(_distinct)
 """For arrays that name each thing once."""
