@@ -44,6 +44,11 @@ LATEST = Sql.of(StoredRelease)(f"""
     ORDER BY release.sequence DESC LIMIT 1
 """)
 
+NEWEST = Sql.of(StoredRelease)(f"""
+    {STORED} WHERE release.study_id = :study_id AND release.family = :family
+    ORDER BY release.number DESC LIMIT 1
+""")
+
 
 def _width(people: str) -> str:
     """Width of a release's interval for the mean of other people, see `app.services.statistics.gain`."""
@@ -219,6 +224,11 @@ def _refuse(state: StudyState) -> None:
 async def latest(connection: Connection, study_id: int, question: bytes) -> StoredRelease | None:
     """The newest release for a question, or None."""
     return await LATEST.maybe(connection, study_id=study_id, question=question)
+
+
+async def newest(connection: Connection, study_id: int, asked: Asked) -> StoredRelease | None:
+    """The newest release for a question, share and cap aside, or None."""
+    return await NEWEST.maybe(connection, study_id=study_id, family=asked.family)
 
 
 async def standing(

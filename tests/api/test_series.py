@@ -128,6 +128,17 @@ async def test_secret_answers_say_the_level_that_two_of_them_have(service: Servi
     assert "(90% interval)" in found["in_words"]
 
 
+async def test_secret_answers_of_any_share_are_read(service: Service) -> None:
+    secret = {"relation": "add_remove_one", "epsilon": {"min": 1, "max": 4}, "default_share": 0.25}
+    studies = [await week(service, number, 40, share=0.5, **secret) for number in (1, 2)]
+    listed = (await service.call("GET", f"/v1/studies/{studies[1]}/releases", "analyse")).json()["items"]
+    before = await service.rows()
+    found = await read(service, studies[1], "change")
+    assert found.status_code == 200, found.text
+    assert [one["release"] for one in found.json()["answers"]][1:] == [one["id"] for one in listed]
+    assert await service.rows() == before, "it costs nothing, and writes nothing"
+
+
 async def test_a_study_in_no_series_has_neither(service: Service) -> None:
     study = await service.study(slug="alone")
     for statistic in ("change", "trend"):
