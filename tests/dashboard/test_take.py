@@ -373,6 +373,33 @@ async def test_a_study_of_local_people_takes_a_report_and_no_value(service: Serv
 
 
 @pytest.mark.parametrize(
+    ("trust", "given", "tags", "steps"),
+    [
+        (["central", "local"], "2", [], []),
+        (["central", "local"], "0.5", ["central"], ["1", "2"]),
+        (["central", "local", "public"], "2", ["public"], []),
+    ],
+)
+async def test_a_receipt_of_a_report_offers_what_leaves_a_value_something_to_spend(
+    service: Service, trust: list[str], given: str, tags: list[str], steps: list[str]
+):
+    study = await service.study(trust=trust, local_mechanism="duchi", **RANGE)
+    (path,) = await links(service, study)
+    key = hidden((await opened(service, path)).text, "key")
+    report = str(HALF - duchi_reach(int(float(given) * 1_000_000)))
+    sent = await send(service, path, {"trust": "local", "epsilon": given, "key": key, "report": report})
+    assert sent.status_code == 200, text_of(sent.text)
+    assert re.findall(r'name="trust" value="([^"]+)"', sent.text) == tags
+    assert re.findall(r'name="epsilon" value="([^"]+)"', sent.text) == steps
+    assert ("cannot be changed" in text_of(sent.text)) is (not tags)
+    if tags:
+        form = {"receipt": hidden(sent.text, "receipt"), "trust": tags[0], "value": "5"}
+        form |= {"epsilon": steps[0]} if steps else {}
+        changed = await send(service, "/take/receipt/change", form)
+        assert "Your answer was changed." in text_of(changed.text)
+
+
+@pytest.mark.parametrize(
     ("trust", "wish", "scripts"),
     [
         (["central", "local"], {}, True),

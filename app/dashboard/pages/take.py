@@ -24,6 +24,7 @@ from app.core.errors import (
     StudyClosed,
 )
 from app.core.invitation import InvitationKind, Link
+from app.core.ledger import Holding
 from app.core.study import Study, StudyState, Trust
 from app.dashboard import answer_form
 from app.dashboard.languages import N_
@@ -248,7 +249,7 @@ async def _receipt(
         given=given,
         line=next(iter(statement.studies), None),
         takes=held.live and study.state is StudyState.OPEN,
-        **_asked(request, study, fields, refusal, held.epsilon),
+        **_asked(request, study, fields, refusal, held),
     )
 
 
@@ -257,14 +258,19 @@ def _asked(
     study: Study,
     fields: Mapping[str, str],
     refusal: ServiceError | None,
-    amount: int | None = None,
+    held: Holding | None = None,
 ) -> dict[str, Any]:
     """What the form shows: the study, its fields and steps, and which of them are chosen."""
     definition = study.definition
     steps, tags = answer_form.steps(definition), answer_form.trusted(definition)
+    if held is not None and held.trust is Trust.LOCAL:
+        # Its report has spent all of its epsilon: a value with no more would count in nothing.
+        steps = [one for one in steps if one.amount > held.epsilon]
+        tags = [tag for tag in tags if steps or tag is Trust.PUBLIC]
     chosen = fields.get("epsilon")
     if chosen not in [one.epsilon for one in steps]:
-        chosen = next((one.epsilon for one in steps if one.amount == amount), steps[0].epsilon)
+        alike = [one for one in steps if held is not None and one.amount == held.epsilon]
+        chosen = next((one.epsilon for one in [*alike, *steps]), "")
     tag = fields.get("trust")
     named = () if refusal is None else refusal.fields
     return {
