@@ -99,7 +99,9 @@ async def test_a_token_of_some_studies_reads_no_others(service: Service) -> None
 async def test_people_with_a_label_and_measures_have_their_own(service: Service) -> None:
     studies = [await week(service, number, 20 + 10 * number, **REGIONS) for number in (1, 2)]
     asked = {"where": "region:north"}
-    assert_problem(await read(service, studies[1], "change", **asked), "estimator_not_applicable", 409)
+    missing = await read(service, studies[1], "change", **asked)
+    assert "means of region:north, and this study has none" in missing.json()["detail"]
+    assert_problem(missing, "estimator_not_applicable", 409)
     for study in studies:
         own = await service.call(
             "POST", f"/v1/studies/{study}/releases", "analyse", json={"share": 0.5, **asked}

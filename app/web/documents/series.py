@@ -81,7 +81,8 @@ class SeriesOut(WireOut):
         if len(documents) < 2 or documents[-1][0].id != study.id:
             here = any(one.id == study.id for one, _ in documents)
             where = "there is none of a study before this one" if here else "this study has none"
-            raise NotApplicable(f"A {statistic} is read off published means, and {where}.")
+            about = "".join(f" of {one}" for one in (ask.measure, ask.where) if one)
+            raise NotApplicable(f"A {statistic} is read off published means{about}, and {where}.")
         used = documents[-2:] if statistic == CHANGE else documents
         weights = [-1.0, 1.0] if statistic == CHANGE else slope(len(used))
         waves = [_wave(one, document, ask) for one, document in used]
