@@ -66,7 +66,8 @@ async def check_url(url: str, *, private: bool) -> None:
     except ValueError:
         host = port = None
     schemes = ("https", "http") if private else ("https",)
-    if not host or port == 0 or parts.scheme not in schemes or not url.isascii() or " " in url:
+    plain = url.isascii() and url.isprintable() and " " not in url
+    if not host or port == 0 or parts.scheme not in schemes or not plain:
         raise InvalidRequest.field("url", "must be an https:// URL")
     if parts.username is not None or parts.password is not None or parts.fragment:
         raise InvalidRequest.field("url", "must have no password and no fragment")

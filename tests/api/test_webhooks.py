@@ -117,6 +117,7 @@ async def test_a_webhook_is_told_only_what_it_wants_and_nothing_once_deleted(
         *("http://bot.example/", "ftp://bot.example/", "bot.example", "https://", "https://a b.example/"),
         *("https://user:secret@bot.example/", "https://bot.example/#part", "https://bot.example:0/"),
         *("https://bot.example:99999/", "https://[::1", "https://inner.example/"),
+        *("https://bot.example/\0", "https://bot.example/a\nb", "https://bot.example/\x7f"),
     ],
 )
 async def test_an_address_that_nothing_may_be_sent_to_is_refused(
