@@ -43,9 +43,9 @@ from app.estimators import confidence
 from app.estimators.covariance import LARGEST, MIDDLE, SecretPair, shown_interval
 from app.estimators.every_level import Ends
 from app.estimators.interface import Coverage
-from app.estimators.moments_secret import OfMean
 from app.estimators.pivot import (
     NORMAL,
+    HullOfMean,
     LinearPivot,
     accepted,
     fitting,
@@ -116,7 +116,9 @@ class SecretCovarianceReader(SecretPair):
         means = [ratio(*pair) for pair in pairs]
         mean, cap = self.mean, self.mean.cap
 
-        def interval(of_mean: OfMean, person: float, step: float, coverage: Coverage) -> dict[str, object]:
+        def interval(
+            of_mean: HullOfMean, person: float, step: float, coverage: Coverage
+        ) -> dict[str, object]:
             def ends() -> Ends | None:
                 bound = mean.mass_bound(sums[0] + sums[1], sums[2] + sums[3])
                 box = [

@@ -18,7 +18,7 @@ parts of a person, which sum to 1, have the largest L2 norm at the ends of the r
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from app.core.grid import GRID_SIZE, Grid
@@ -30,6 +30,7 @@ from app.estimators.interface import UNIT_SCALE, Conclusion, Interval, Query, St
 from app.estimators.moments import spread
 from app.estimators.pivot import (
     NORMAL,
+    HullOfMean,
     LinearPivot,
     PivotReader,
     accepted,
@@ -45,9 +46,6 @@ MOMENT_SCALE = 4 * UNIT_SCALE
 
 MEAN_RISK = 0.2
 """Part of an interval's risk for the mean in it."""
-
-OfMean = Callable[[float, float, float, float], Ends]
-"""The interval of a mean, see `PivotReader.dataset_hull`."""
 
 
 def moment_queries(weights: tuple[int, ...]) -> tuple[Query, Query, Query]:
@@ -134,7 +132,7 @@ class MomentReader:
         first, second = sums[0] + sums[1] / 2, sums[2] + sums[1] / 2
         center = float(ratio(round(first * GRID_SIZE), round(second * GRID_SIZE)))
 
-        def interval(of_mean: OfMean, person: float, step: float) -> Ends:
+        def interval(of_mean: HullOfMean, person: float, step: float) -> Ends:
             def ends() -> Ends | None:
                 bound = mean.mass_bound(first, second)
                 box = of_mean(first, second, center, confidence.risk() * MEAN_RISK)

@@ -154,6 +154,9 @@ class LinearPivot(Complements):
 NORMAL = 2.0
 """Variance of Normal noise beside Laplace noise of scale 1: the same."""
 
+HullOfMean = Callable[[float, float, float, float], Ends]
+"""The interval of a mean, `PivotReader.dataset_hull` or `PivotReader.population_hull`."""
+
 
 def two_sums_pivot(draws: int = 1, *, normal: bool = False) -> LinearPivot:
     """Of s1 = sum a x and s2 = sum a (1 - x).

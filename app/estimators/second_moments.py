@@ -19,7 +19,7 @@ Intervals are in `app.estimators.lines`.
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -36,7 +36,7 @@ from app.estimators.covariance import MIDDLE, PairReader, PublicPair, SecretPair
 from app.estimators.expected import GUESS
 from app.estimators.lines import OF_MEAN, STEEPEST, Band, Ends, Seen, around
 from app.estimators.moments_secret import three_sums_pivot
-from app.estimators.pivot import LinearPivot, mass_risk, most_spread, noise_law, ratio
+from app.estimators.pivot import HullOfMean, LinearPivot, mass_risk, most_spread, noise_law, ratio
 
 POINTS = 21
 """Of a band, over the whole range of the number that it is drawn on."""
@@ -46,8 +46,6 @@ AT_MEAN = (-1 / 40, -1 / 160, 0.0, 1 / 160, 1 / 40)
 
 NUMBERS = 2 * (POINTS + len(AT_MEAN)) + 6
 """About how many numbers an answer has."""
-
-OfMean = Callable[[float, float, float, float], Ends]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,7 +285,7 @@ class SecretMomentsReader(MomentsReader, SecretPair):
         """See `SecretPair`: of p there are three sums of three noises each, for every label."""
         return three_sums_pivot(3 * self.labels, normal=self.normal)
 
-    def _seen(self, sums: NDArray[np.float64], of_mean: OfMean, scatter: float, beside: float) -> Seen:
+    def _seen(self, sums: NDArray[np.float64], of_mean: HullOfMean, scatter: float, beside: float) -> Seen:
         mass = float(sums.sum())
         halves = np.array([0.0, 0.5, 1.0])
         means, ends = [], []
