@@ -158,8 +158,10 @@ class Answering(ABC, Generic[Asked, Now]):
 
         async def body(connection: Connection) -> StoredRelease | None:
             found = await request.standing(connection, any_share=True)
+            if found is not None or request.compares:
+                return found
             # Where answers are not compared, one of another share is another question: the newest is as good.
-            return found or await store.newest(connection, study.id, request.question.by_parts)
+            return await store.newest(connection, study.id, request.question.by_parts)
 
         return await self._database.run_tx("release.known", body)
 
