@@ -300,12 +300,12 @@ class WeighedPlan(OneShape[Drawn]):
 
     @property
     def predicted_error(self) -> float:
-        """As it says."""
+        """Root mean square error, in the unit of the answer."""
         return self.plan.predicted_error
 
     @property
     def interval_width(self) -> float:
-        """As it says."""
+        """Predicted width of the interval, by which answers are compared."""
         return self.plan.interval_width
 
     def unit(self, study: StudyDefinition) -> float:
