@@ -1,6 +1,7 @@
 """`python -m tests.storms SEED`: the storm of a seed again; `--storms N`: that many from there on.
 
-Ends with 1 where something is not explained.
+`--orders` in place of a seed: every order of the statements of each two requests, with few switches between
+them. Ends with 1 where something is not explained.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from tests.support.databases import Server, crash, scratch_directory
 def main() -> int:
     """Run storms, and stop at the first in which something is wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.storms", description=__doc__)
-    parser.add_argument("seed", type=int)
+    parser.add_argument("seed", type=int, nargs="?", default=1)
     parser.add_argument("--storms", type=int, default=1, help="how many, each with the next seed")
     parser.add_argument("--database", help="a migrated database; without it one is made")
     parser.add_argument(
@@ -27,6 +28,17 @@ def main() -> int:
     parser.add_argument("--story", action="store_true", help="print all that was decided, and all calls")
     parser.add_argument("--go-on", action="store_true", help="do not stop where something is wrong")
     parser.add_argument("--fault", choices=FAULTS, help="with the service as it was before this was mended")
+    parser.add_argument(
+        "--orders",
+        nargs="*",
+        metavar="REQUEST",
+        help="every order of two requests of `orders.ACTS`; without names of each two",
+    )
+    parser.add_argument("--switches", type=int, default=1, help="the most in one order")
+    parser.add_argument(
+        "--struck-switches", type=int, default=0, help="the most beside a strike; negative: no strikes"
+    )
+    parser.add_argument("--free-attempts", type=int, default=1, help="of a release in them, without a lock")
     given, rest = parser.parse_args(), sys.argv[1:]
     if given.fault is not None:
         place = rest.index("--fault")
@@ -34,7 +46,12 @@ def main() -> int:
             own = [*rest[:place], *rest[place + 2 :]]
             return run_storms(own, patched(given.fault, directory), capture=False).returncode
     # Takes seconds to import, which a fault's storm does again.
+    from tests.storms.orders import PAIRS, explore
     from tests.storms.storm import Storm
+
+    pairs: list[tuple[str, ...]] = []
+    if given.orders is not None:
+        pairs = [tuple(given.orders)] if given.orders else [*PAIRS]
 
     configure_logging("error")
     wrong = 0
@@ -47,7 +64,22 @@ def main() -> int:
             embedded = stack.enter_context(EmbeddedPostgres(stack.enter_context(scratch_directory())))
             stack.callback(crash, embedded)
             url = stack.enter_context(stack.enter_context(closing(Server(embedded.url))).database())
-        for seed in range(given.seed, given.seed + given.storms):
+        for number, pair in enumerate(pairs):
+            explored = asyncio.run(
+                explore(
+                    url,
+                    pair,
+                    name=str(number),
+                    switches=given.switches,
+                    struck_switches=given.struck_switches,
+                    free_attempts=given.free_attempts,
+                )
+            )
+            print(explored, flush=True)
+            wrong += len(explored.wrong)
+            if wrong and not given.go_on:
+                break
+        for seed in range(given.seed, given.seed + given.storms) if not pairs else ():
             storm = Storm(seed, url)
             outcome = asyncio.run(storm.run())
             if given.story:

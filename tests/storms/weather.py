@@ -10,13 +10,13 @@ import contextlib
 import hashlib
 import random
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import asyncpg
 import pytest
@@ -56,6 +56,11 @@ FROM unnest(CAST($1 AS int[])) AS pid
 """`BLOCKERS` on a Citus cluster, where a session of the coordinator waits for locks of workers, too."""
 
 END = "SELECT pg_terminate_backend(CAST($1 AS int), CAST(10000 AS bigint))"
+
+DIED_BEFORE, DIED_AFTER, LOST_BEFORE, LOST_AFTER = "died before", "died after", "lost before", "lost after"
+AFTER_COMMIT = (DIED_AFTER, LOST_AFTER)
+CLOCK = "clock"
+"""What strikes: a process dies or loses its connection before or after a statement; a clock jumps."""
 
 LOST = asyncpg.ConnectionDoesNotExistError
 
@@ -139,31 +144,76 @@ class Parked:
     what: str
     go: asyncio.Future[str]
 
+    @property
+    def commits(self) -> bool:
+        """Whether it ends a transaction: what strikes after it is not what strikes before it."""
+        return self.what == "COMMIT"
+
+
+class Course(Protocol):
+    """What decides whose turn it is, and what strikes there."""
+
+    def choose(self, labels: Sequence[Label]) -> Label:
+        """One of those who wait for their turn, in order."""
+
+    def fate(self, parked: Parked) -> str:
+        """What strikes at a turn; empty: it goes well."""
+
 
 @dataclass
-class Weather:
-    """The order of everything, from one seed.
+class Chance:
+    """Decides by one seed.
 
     Attributes:
         draw: What decides.
+        strikes: How often a strike falls, of a thousand turns.
+        stay: How often the client that had a turn has the next one, too, of a hundred.
+        last: The client that had the last one.
+    """
+
+    draw: random.Random
+    strikes: int
+    stay: int
+    last: str = ""
+
+    def choose(self, labels: Sequence[Label]) -> Label:
+        """See `Course`."""
+        mine = [label for label in labels if label[0] == self.last]
+        chosen = self.draw.choice(mine if mine and self.draw.randrange(100) < self.stay else labels)
+        self.last = chosen[0]
+        return chosen
+
+    def fate(self, parked: Parked) -> str:
+        """See `Course`; also `clock` and by how many seconds it is put elsewhere."""
+        if parked.turn.process is None or self.draw.randrange(1000) >= self.strikes:
+            return ""
+        strike = self.draw.choice(
+            (DIED_BEFORE, LOST_BEFORE, CLOCK, *((DIED_AFTER, LOST_AFTER) * parked.commits))
+        )
+        return f"{CLOCK} {self.draw.choice(JUMPS)}" if strike == CLOCK else strike
+
+
+@dataclass
+class Weather:
+    """The order of everything, as a course decides it.
+
+    Attributes:
+        course: What decides.
         control: A connection beside the storm.
         blockers: The statement that tells which sessions wait for which.
         die: Kills a process.
-        strikes: How often a strike falls, of a thousand turns.
-        stay: How often the request that had a turn has the next one, too, of a hundred.
         busy: What goes on beside: connections that are opened or ended, processes that start again.
         sessions: Of each process, on the server.
         steps: Turns so far.
         struck: How often each strike fell.
-        story: Digest of all that was decided: one seed has one.
+        told: All that was decided.
+        story: Digest of it: one seed has one.
     """
 
-    draw: random.Random
+    course: Course
     control: asyncpg.Connection
     blockers: str
     die: Callable[[int], Awaitable[None]]
-    strikes: int
-    stay: int
     busy: int = 0
     steps: int = 0
     struck: Counter[str] = field(default_factory=Counter)
@@ -172,7 +222,6 @@ class Weather:
     told: list[str] = field(default_factory=list)
     _parked: dict[Label, Parked] = field(default_factory=dict)
     _flying: dict[int, int] = field(default_factory=dict)
-    _last: str = ""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -192,7 +241,7 @@ class Weather:
         """Wait for the turn of a statement, and run it; the process or the connection may be lost there."""
         pid = connection.get_server_pid()
         fate = await self._park(turn, " ".join(query.split())[:60])
-        if fate == "lost before":
+        if fate == LOST_BEFORE:
             await self.end(pid)
             raise LOST("the storm ended the session")
         self._flying[pid] = self.steps
@@ -201,10 +250,10 @@ class Weather:
         finally:
             self._flying.pop(pid, None)
             self._changed.set()
-        if fate == "lost after":
+        if fate == LOST_AFTER:
             await self.end(pid)
             raise LOST("the storm ended the session")
-        if fate == "died after":
+        if fate == DIED_AFTER:
             await self.die(cast(int, turn.process))
             raise asyncio.CancelledError
         return result
@@ -230,8 +279,18 @@ class Weather:
 
     # ------------------------------------------------------------------------------------ what is decided
 
-    async def blow(self, clients: "asyncio.Future[Any]") -> None:
-        """Let one thing after another go on, until all clients are done."""
+    async def blow(self, does: Sequence[Awaitable[None]]) -> None:
+        """Let one thing after another go on, until all clients are done with what they do."""
+        clients = asyncio.gather(*does)
+        try:
+            await self._decide(clients)
+        finally:
+            clients.cancel()
+            done = await asyncio.gather(clients, return_exceptions=True)
+        if isinstance(done[0], Exception):
+            raise done[0]
+
+    async def _decide(self, clients: "asyncio.Future[Any]") -> None:
         while True:
             await self._settle()
             if clients.done():
@@ -239,30 +298,23 @@ class Weather:
             labels = sorted(self._parked)
             if not labels:
                 raise Stuck(f"{len(self._flying)} statements wait for locks")
-            mine = [label for label in labels if label[0] == self._last]
-            chosen = self.draw.choice(mine if mine and self.draw.randrange(100) < self.stay else labels)
-            self._last = chosen[0]
+            chosen = self.course.choose(labels)
             self.steps += 1
             parked = self._parked.pop(chosen)
             fate = self._fate(parked)
             self.told.append(f"{chosen} {parked.turn.process} {parked.what}{': ' + fate if fate else ''}")
-            if fate == "died before":
+            if fate == DIED_BEFORE:
                 await self.die(cast(int, parked.turn.process))
             else:
                 parked.go.set_result(fate)
 
     def _fate(self, parked: Parked) -> str:
-        """What becomes of a turn: it goes well, or something strikes there."""
-        if parked.turn.process is None or self.draw.randrange(1000) >= self.strikes:
-            return ""
-        commits = parked.what == "COMMIT"
-        strike = self.draw.choice(
-            ("died before", "lost before", "clock", *(("died after", "lost after") * commits))
-        )
-        self.struck[strike] += 1
-        if strike == "clock":
-            self.offsets[parked.turn.process] = self.draw.choice(JUMPS)
-            return ""
+        """What strikes at a turn; a clock is put elsewhere, and the turn goes well."""
+        strike, _, jump = self.course.fate(parked).partition(f"{CLOCK} ")
+        if jump:
+            self.offsets[cast(int, parked.turn.process)] = float(jump)
+        if strike or jump:
+            self.struck[strike or CLOCK] += 1
         return strike
 
     async def _settle(self) -> None:
