@@ -46,13 +46,14 @@ def main() -> int:
             own = [*rest[:place], *rest[place + 2 :]]
             return run_storms(own, patched(given.fault, directory), capture=False).returncode
     # Takes seconds to import, which a fault's storm does again.
-    from tests.storms.orders import PAIRS, explore
+    from tests.storms.orders import ACTS, PAIRS, explore
     from tests.storms.storm import Storm
 
-    pairs: list[tuple[str, ...]] = []
-    if given.orders is not None:
-        pairs = [tuple(given.orders)] if given.orders else [*PAIRS]
-
+    if given.orders and (len(given.orders) != 2 or not ACTS.keys() >= set(given.orders)):
+        parser.error(f"argument --orders: two of {', '.join(ACTS)}, or none")
+    # Orders of what is named, or of all pairs; without the option, storms.
+    pairs = () if given.orders is None else [tuple(given.orders)] if given.orders else PAIRS
+    seeds = range(given.seed, given.seed + given.storms) if given.orders is None else ()
     configure_logging("error")
     wrong = 0
     with ExitStack() as stack:
@@ -79,7 +80,7 @@ def main() -> int:
             wrong += len(explored.wrong)
             if wrong and not given.go_on:
                 break
-        for seed in range(given.seed, given.seed + given.storms) if not pairs else ():
+        for seed in seeds:
             storm = Storm(seed, url)
             outcome = asyncio.run(storm.run())
             if given.story:

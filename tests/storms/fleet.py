@@ -2,8 +2,6 @@
 
 import asyncio
 import contextlib
-import hashlib
-import json
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
@@ -23,6 +21,17 @@ from app.settings import Settings
 from tests.api.service import SUBJECT_KEY
 from tests.storms.history import Anomaly, Call, Model, anomalies
 from tests.storms.models import Account, Person, Questions
+from tests.storms.requests import (
+    Request,
+    digest,
+    founding,
+    limiting,
+    listing,
+    micro,
+    reading,
+    sending,
+    told_by,
+)
 from tests.storms.weather import (
     BLOCKERS,
     BLOCKERS_ON_WORKERS,
@@ -36,97 +45,6 @@ from tests.storms.weather import (
 )
 
 DAY = 86_400.0
-
-UNHEARD = (429, 500, 503)
-"""Statuses that tell nothing of what was done."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a client sends; the document as JSON."""
-
-    method: str
-    path: str
-    document: str = ""
-    key: str = ""
-    role: str = "admin"
-
-    @property
-    def does(self) -> tuple[Any, ...]:
-        """What a call does, for the models, and after it whom it is about."""
-        document = json.loads(self.document or "{}")
-        match self.method, self.path.partition("?")[0].split("/")[2:]:
-            case "POST", ("studies", study, "contributions"):
-                return ("contribute", study, document["value"], micro(document["epsilon"]))
-            case "PUT", ("studies", study, "contributions", _):
-                return ("replace", study, document["value"], micro(document["epsilon"]))
-            case "DELETE", ("studies", study, "contributions", _):
-                return ("withdraw", study)
-            case "GET", ("subjects", _, "budget"):
-                return ("statement",)
-            case "PUT", ("admin", "subjects", _, "budget"):
-                return ("budget", micro(document["epsilon"]))
-            case "POST", ("studies", study, "archive"):
-                return ("archive", study)
-            case "GET", ("studies", study, "releases"):
-                return ("list", study)
-            case "POST", ("studies", study, "releases"):
-                return ("ask", study, micro(document["share"]), document["fresh"], self.key)
-        raise AssertionError(f"{self} is no request of a storm")
-
-    @property
-    def person(self) -> str:
-        """Whom it is about; empty: no single person."""
-        match self.path.split("/")[2:]:
-            case ("studies", _, "contributions"):
-                return str(json.loads(self.document)["subject"])
-            case ("studies", _, "contributions", person) | ("subjects", person, _):
-                return person
-            case ("admin", "subjects", person, _):
-                return person
-        return ""
-
-
-def sending(method: str, path: str, document: Any = None, key: str = "", role: str = "admin") -> Request:
-    """A request with a document."""
-    return Request(method, path, "" if document is None else json.dumps(document), key, role)
-
-
-def micro(epsilon: float) -> int:
-    """An epsilon of the wire in micro-epsilon."""
-    return round(epsilon * MICRO)
-
-
-def digest(content: bytes) -> str:
-    """Of an answer."""
-    return hashlib.sha256(content).hexdigest()[:12]
-
-
-def told_by(request: Request, response: httpx.Response) -> tuple[Any, ...] | None:
-    """What a response says, in the models' words; None where it says nothing of what was done."""
-    if response.status_code in UNHEARD:
-        return None
-    document = response.json() if response.content else {}
-    if not response.is_success:
-        return (document["code"],)
-    match request.does[0]:
-        case "contribute":
-            return ("created" if response.status_code == 201 else "unchanged",)
-        case "replace":
-            return ("replaced",)
-        case "ask":
-            word = "made" if response.status_code == 201 else "stands"
-            return (word, document["id"], digest(response.content))
-        case "list":
-            return ("listed", *sorted(item["id"] for item in document["items"]))
-        case "statement":
-            account = document["epsilon"]
-            lines = sorted(
-                (line["study"], line["live"], micro(line["epsilon"]), micro(line["spent"]))
-                for line in document["studies"]
-            )
-            return ("shows", *(micro(account[name]) for name in ("total", "reserved", "spent")), *lines)
-    return ("ok",)
 
 
 @dataclass
@@ -169,6 +87,7 @@ class Fleet:
 
     Attributes:
         weather: In what order all goes on.
+        processes: By number.
         tokens: By role.
     """
 
@@ -295,11 +214,13 @@ class Told:
     faults: list[str] = field(default_factory=list)
     _moment: int = 0
 
-    async def must(self, request: Request) -> None:
-        """Do what is not part of the history."""
-        response = await self.fleet.send(0, request)
-        assert response is not None
-        assert response.is_success, response.text
+    async def begin(self) -> None:
+        """Make the studies and the budgets, which are no part of the history."""
+        budgets = [limiting(person, self.budget) for person in self.people]
+        for request in (*map(founding, self.studies), *budgets):
+            response = await self.fleet.send(0, request)
+            assert response is not None
+            assert response.is_success, response.text
 
     async def call(self, name: str, process: int, request: Request, turn: Turn | None = None) -> bool:
         """Send a request once and note what came of it; whether it was answered."""
@@ -318,10 +239,8 @@ class Told:
 
     async def unexplained(self) -> tuple[Anomaly, ...]:
         """Ask for everything again, and look for orders that explain it all: what has none."""
-        reads = [sending("GET", f"/v1/subjects/{person}/budget") for person in self.people]
-        lists = [sending("GET", f"/v1/studies/{study}/releases?limit=100") for study in self.studies]
         keys = dict.fromkeys(request for request, _ in self.calls if request.key)
-        for request in (*keys, *reads, *lists):
+        for request in (*keys, *map(reading, self.people), *map(listing, self.studies)):
             await self.call("late", 0, request)
         known = {study: await self._known(study) for study in self.studies}
         histories: list[tuple[str, Model, Sequence[Call]]] = []
@@ -347,7 +266,7 @@ class Told:
 
     async def _known(self, study: str) -> dict[str, tuple[str, tuple[int, ...]]]:
         """The answers in the ledger: the digest of each, and what it charged [micro-epsilon]."""
-        listed = await self.fleet.send(0, sending("GET", f"/v1/studies/{study}/releases?limit=100"))
+        listed = await self.fleet.send(0, listing(study))
         assert listed is not None
         known: dict[str, tuple[str, tuple[int, ...]]] = {}
         for item in listed.json()["items"]:

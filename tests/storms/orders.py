@@ -12,7 +12,18 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
 
-from tests.storms.fleet import Fleet, Request, Told, fleet, sending
+from tests.storms.fleet import Fleet, Told, fleet
+from tests.storms.requests import (
+    Request,
+    archiving,
+    asking,
+    limiting,
+    listing,
+    offering,
+    reading,
+    replacing,
+    withdrawing,
+)
 from tests.storms.weather import AFTER_COMMIT, DIED_BEFORE, LOST_BEFORE, Label, Parked, Turn
 
 BUDGET = 3
@@ -22,6 +33,10 @@ TRIES = 3
 """Of a client. One strike takes one answer."""
 
 CLIENTS = ("a", "b")
+
+
+PEOPLE = ("ann", "bob", "joe")
+STUDIES = ("one", "two", "three")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,31 +57,11 @@ class Scene:
 
     def offer(self, person: str, study: str, epsilon: int) -> Request:
         """A contribution."""
-        document = {"subject": self.named(person), "value": 10, "epsilon": epsilon, "trust": "central"}
-        path = f"/v1/studies/{self.named(study)}/contributions"
-        return sending("POST", path, document, role="contribute")
+        return offering(self.named(person), self.named(study), 10, epsilon)
 
     def ask(self, quarters: int, key: str, *, fresh: bool = False) -> Request:
         """A question for the mean of study one, at this many quarters of each epsilon."""
-        document = {
-            "statistic": "mean",
-            "estimator": "uniform",
-            "share": quarters / 4,
-            "fresh": fresh,
-            "allow_worse": True,
-        }
-        path = f"/v1/studies/{self.named('one')}/releases"
-        return sending("POST", path, document, self.named(key), "analyse")
-
-    @property
-    def own(self) -> str:
-        """The path of ann's value in study one."""
-        return f"/v1/studies/{self.named('one')}/contributions/{self.named('ann')}"
-
-    def budget(self, person: str, epsilon: int) -> Request:
-        """A lifetime budget."""
-        path = f"/v1/admin/subjects/{self.named(person)}/budget"
-        return sending("PUT", path, {"epsilon": epsilon, "reason": "a run"})
+        return asking(self.named("one"), quarters, self.named(key), fresh=fresh)
 
     @property
     def before(self) -> Sequence[Request]:
@@ -87,21 +82,17 @@ class Scene:
 ACTS: dict[str, Callable[[Scene], Request]] = {
     "offer": lambda scene: scene.offer("ann", "two", 1),
     "other_offer": lambda scene: scene.offer("ann", "three", 1),
-    "replace": lambda scene: sending(
-        "PUT", scene.own, {"value": 20, "epsilon": 1, "trust": "central"}, role="contribute"
-    ),
-    "withdraw": lambda scene: sending("DELETE", scene.own, role="contribute"),
-    "budget": lambda scene: scene.budget("ann", 2),
+    "replace": lambda scene: replacing(scene.named("ann"), scene.named("one"), 20, 1),
+    "withdraw": lambda scene: withdrawing(scene.named("ann"), scene.named("one")),
+    "budget": lambda scene: limiting(scene.named("ann"), 2),
     "step": lambda scene: scene.ask(2, "step"),
     "last_step": lambda scene: scene.ask(4, "last"),
     "again": lambda scene: scene.ask(1, "first"),
     "standing": lambda scene: scene.ask(1, "standing"),
     "fresh": lambda scene: scene.ask(1, "fresh", fresh=True),
-    "archive": lambda scene: sending(
-        "POST", f"/v1/studies/{scene.named('one')}/archive", {"reason": "a run"}
-    ),
-    "statement": lambda scene: sending("GET", f"/v1/subjects/{scene.named('ann')}/budget"),
-    "list": lambda scene: sending("GET", f"/v1/studies/{scene.named('one')}/releases?limit=100"),
+    "archive": lambda scene: archiving(scene.named("one")),
+    "statement": lambda scene: reading(scene.named("ann")),
+    "list": lambda scene: listing(scene.named("one")),
 }
 """What a client may do."""
 
@@ -237,22 +228,16 @@ async def explore(
             order = todo.pop()
             course = await _run(ships, f"{name}-{found.orders}", order, found)
             todo += course.further(switches=switches, struck_switches=struck_switches)
-            if order.strike is not None:
-                found.wrong += await ships.audited()
+        found.wrong += await ships.audited()
     return found
 
 
 async def _run(ships: Fleet, run: str, order: Order, found: Explored) -> Prescribed:
     """One order, with people and studies of its own."""
     scene = Scene(run)
-    people = [scene.named(name) for name in ("ann", "bob", "joe")]
-    studies = [scene.named(name) for name in ("one", "two", "three")]
+    people, studies = [scene.named(name) for name in PEOPLE], [scene.named(name) for name in STUDIES]
     told = Told(ships, people, studies, BUDGET)
-    terms = {"lower": 0, "upper": 100, "default_share": 1, "epsilon": {"min": 1, "max": 2}}
-    for study in studies:
-        await told.must(sending("POST", "/v1/studies", {"slug": study, **terms}))
-    for person in ("ann", "bob", "joe"):
-        await told.must(scene.budget(person, BUDGET))
+    await told.begin()
     for request in scene.before:
         await told.call("before", 0, request)
 

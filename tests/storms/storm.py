@@ -5,8 +5,19 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from tests.storms.fleet import Fleet, Request, Told, fleet, sending
+from tests.storms.fleet import Fleet, Told, fleet
 from tests.storms.history import Anomaly, Call
+from tests.storms.requests import (
+    Request,
+    archiving,
+    asking,
+    limiting,
+    listing,
+    offering,
+    reading,
+    replacing,
+    withdrawing,
+)
 from tests.storms.weather import Chance, Turn
 
 PROCESSES = 3
@@ -136,12 +147,9 @@ class Storm:
 
     async def _found(self) -> None:
         """Studies, accounts, and people who are there from the start."""
-        terms = {"lower": 0, "upper": 100, "default_share": 1, "epsilon": {"min": 1, "max": 2}}
-        for study in self._studies:
-            await self._told.must(sending("POST", "/v1/studies", {"slug": study, **terms}))
+        await self._told.begin()
         for person in self._people:
-            await self._told.must(self._budget(person, BUDGET))
-            offer = self._offer(person, self._studies[0], self._draw.randrange(101), 1)
+            offer = offering(person, self._studies[0], self._draw.randrange(101), 1)
             await self._told.call("founder", 0, offer)
 
     async def _person(self, name: str, draw: random.Random) -> None:
@@ -150,16 +158,15 @@ class Storm:
         for number in range(ACTIONS):
             study, word = draw.choice(self._studies), draw.choice(DOES)
             value, epsilon = draw.randrange(101), draw.choice(OFFERS)
-            own, given = f"/v1/studies/{study}/contributions/{person}", {"value": value, "epsilon": epsilon}
             match word:
                 case "contribute":
-                    request = self._offer(person, study, value, epsilon)
+                    request = offering(person, study, value, epsilon)
                 case "replace":
-                    request = sending("PUT", own, {**given, "trust": "central"}, role="contribute")
+                    request = replacing(person, study, value, epsilon)
                 case "withdraw":
-                    request = sending("DELETE", own, role="contribute")
+                    request = withdrawing(person, study)
                 case _:
-                    request = sending("GET", f"/v1/subjects/{person}/budget")
+                    request = reading(person)
             await self._until_told(name, number, request, draw)
 
     async def _analyst(self, name: str, draw: random.Random) -> None:
@@ -167,20 +174,13 @@ class Storm:
         asked: list[Request] = []
         for number in range(ACTIONS):
             study, key = draw.choice(self._studies), f"{name}-{number}-{self.seed}"
-            document = {
-                "statistic": "mean",
-                "estimator": "uniform",
-                "share": draw.choice(SHARES) / 4,
-                "fresh": draw.random() < 0.25,
-                "allow_worse": True,
-            }
-            request = sending("POST", f"/v1/studies/{study}/releases", document, key, "analyse")
+            request = asking(study, draw.choice(SHARES), key, fresh=draw.random() < 0.25)
             if asked and draw.random() < 0.3:
                 request = draw.choice(asked)
             elif asked and draw.random() < 0.1:
                 request = replace(request, key=asked[0].key)
             elif draw.random() < 0.2:
-                request = sending("GET", f"/v1/studies/{study}/releases?limit=100")
+                request = listing(study)
             else:
                 asked.append(request)
             await self._until_told(name, number, request, draw)
@@ -189,21 +189,12 @@ class Storm:
         """Reads statements, sets budgets, and ends a study now and then."""
         for number in range(ACTIONS):
             person = draw.choice(self._people)
-            request = sending("GET", f"/v1/subjects/{person}/budget")
+            request = reading(person)
             if draw.random() < 0.3:
-                request = self._budget(person, draw.choice(BUDGETS))
+                request = limiting(person, draw.choice(BUDGETS))
             elif number == ACTIONS - 1 and draw.random() < 0.5:
-                path = f"/v1/studies/{draw.choice(self._studies)}/archive"
-                request = sending("POST", path, {"reason": "the storm"})
+                request = archiving(draw.choice(self._studies))
             await self._until_told(name, number, request, draw)
-
-    def _offer(self, person: str, study: str, value: int, epsilon: int) -> Request:
-        document = {"subject": person, "value": value, "epsilon": epsilon, "trust": "central"}
-        return sending("POST", f"/v1/studies/{study}/contributions", document, role="contribute")
-
-    def _budget(self, person: str, epsilon: int) -> Request:
-        document = {"epsilon": epsilon, "reason": "the storm"}
-        return sending("PUT", f"/v1/admin/subjects/{person}/budget", document)
 
     async def _until_told(self, name: str, number: int, request: Request, draw: random.Random) -> None:
         for attempt in range(TRIES):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.storms.faults import patched, run_storms
+from tests.storms.fleet import Fleet
 from tests.storms.orders import ACTS, CLIENTS, PAIRS, Explored, Order, Prescribed, explore
 from tests.support.databases import Server
 
@@ -58,6 +59,23 @@ async def test_every_order_of_two_requests_is_explained(
     """Ann has 1 left, so that one of two offers of 1 is refused, whichever comes first."""
     found = await explored(postgres_server, pair, switches=1)
     assert found.said == dict.fromkeys(told, found.orders)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("struck_switches", [-1, pytest.param(0, marks=pytest.mark.slow)])
+async def test_the_books_are_audited_once_all_orders_were_tried(
+    postgres_server: Server, monkeypatch: pytest.MonkeyPatch, struck_switches: int
+) -> None:
+    """The control: what the audit finds counts as wrong, with strikes and without."""
+
+    async def audited(_: Fleet) -> tuple[str, ...]:
+        return ("a planted finding",)
+
+    monkeypatch.setattr(Fleet, "audited", audited)
+    with postgres_server.database() as url:
+        found = await explore(url, ("list", "list"), switches=0, struck_switches=struck_switches)
+    assert (found.struck > 0) == (struck_switches == 0)
+    assert found.wrong == ["a planted finding"]
 
 
 @pytest.mark.slow

@@ -156,8 +156,8 @@ class Course(Protocol):
     def choose(self, labels: Sequence[Label]) -> Label:
         """One of those who wait for their turn, in order."""
 
-    def fate(self, parked: Parked) -> str:
-        """What strikes at a turn; empty: it goes well."""
+    def fate(self, parked: Parked) -> str | float:
+        """What strikes at a turn; a number: where its clock is put [s]; empty: it goes well."""
 
 
 @dataclass
@@ -183,14 +183,12 @@ class Chance:
         self.last = chosen[0]
         return chosen
 
-    def fate(self, parked: Parked) -> str:
-        """See `Course`; also `clock` and by how many seconds it is put elsewhere."""
+    def fate(self, parked: Parked) -> str | float:
+        """See `Course`."""
         if parked.turn.process is None or self.draw.randrange(1000) >= self.strikes:
             return ""
-        strike = self.draw.choice(
-            (DIED_BEFORE, LOST_BEFORE, CLOCK, *((DIED_AFTER, LOST_AFTER) * parked.commits))
-        )
-        return f"{CLOCK} {self.draw.choice(JUMPS)}" if strike == CLOCK else strike
+        strike = self.draw.choice((DIED_BEFORE, LOST_BEFORE, CLOCK, *(AFTER_COMMIT * parked.commits)))
+        return self.draw.choice(JUMPS) if strike == CLOCK else strike
 
 
 @dataclass
@@ -310,11 +308,13 @@ class Weather:
 
     def _fate(self, parked: Parked) -> str:
         """What strikes at a turn; a clock is put elsewhere, and the turn goes well."""
-        strike, _, jump = self.course.fate(parked).partition(f"{CLOCK} ")
-        if jump:
-            self.offsets[cast(int, parked.turn.process)] = float(jump)
-        if strike or jump:
-            self.struck[strike or CLOCK] += 1
+        strike = self.course.fate(parked)
+        if isinstance(strike, float):
+            self.struck[CLOCK] += 1
+            self.offsets[cast(int, parked.turn.process)] = strike
+            return ""
+        if strike:
+            self.struck[strike] += 1
         return strike
 
     async def _settle(self) -> None:
