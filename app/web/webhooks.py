@@ -60,21 +60,28 @@ async def check_url(url: str, *, private: bool) -> None:
     Raises:
         InvalidRequest: it is no https:// URL, or leads to a private address where that is not allowed.
     """
+    if " " in url or not (url.isascii() and url.isprintable()):
+        raise InvalidRequest.field("url", "must be printable ASCII without spaces")
+    if not url.lower().startswith(("https://", "http://") if private else "https://"):
+        raise InvalidRequest.field("url", f"must be an {'http:// or https' if private else 'https'}:// URL")
     try:
         parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
     except ValueError:
-        host = port = None
-    schemes = ("https", "http") if private else ("https",)
-    plain = url.isascii() and url.isprintable() and " " not in url
-    if not host or port == 0 or parts.scheme not in schemes or not plain:
-        raise InvalidRequest.field("url", "must be an https:// URL")
+        raise InvalidRequest.field("url", "has no host that can be read") from None
+    if not parts.hostname:
+        raise InvalidRequest.field("url", "has no host")
+    try:
+        port = parts.port
+    except ValueError:
+        port = 0
+    if port == 0:
+        raise InvalidRequest.field("url", "must have a port from 1 to 65535, or none")
     if parts.username is not None or parts.password is not None or parts.fragment:
         raise InvalidRequest.field("url", "must have no password and no fragment")
     if private:
         return
     with suppress(OSError, UnicodeError):
-        if not all(map(is_public, await addresses_of(host, port or 443))):
+        if not all(map(is_public, await addresses_of(parts.hostname, port or 443))):
             raise InvalidRequest.field("url", PRIVATE)
 
 

@@ -111,21 +111,50 @@ async def test_a_webhook_is_told_only_what_it_wants_and_nothing_once_deleted(
     assert made["secret"] not in json.dumps(trail)
 
 
+SPACED = "must be printable ASCII without spaces"
+SECURE = "must be an https:// URL"
+PORT = "must have a port from 1 to 65535, or none"
+PLAIN = "must have no password and no fragment"
+
+
 @pytest.mark.parametrize(
-    "url",
+    ("url", "reason"),
     [
-        *("http://bot.example/", "ftp://bot.example/", "bot.example", "https://", "https://a b.example/"),
-        *("https://user:secret@bot.example/", "https://bot.example/#part", "https://bot.example:0/"),
-        *("https://bot.example:99999/", "https://[::1", "https://inner.example/"),
-        *("https://bot.example/\0", "https://bot.example/a\nb", "https://bot.example/\x7f"),
+        ("http://bot.example/", SECURE),
+        ("ftp://bot.example/", SECURE),
+        ("bot.example", SECURE),
+        ("https://", "has no host"),
+        ("https://:443/", "has no host"),
+        ("https://[::1", "has no host that can be read"),
+        ("https://a b.example/", SPACED),
+        (" https://bot.example/", SPACED),
+        ("https://bót.example/", SPACED),
+        ("https://bot.example/a\nb", SPACED),
+        ("https://bot.example/\x7f", SPACED),
+        ("https://bot.example/\0", SPACED),
+        ("https://bot.example:0/", PORT),
+        ("https://bot.example:99999/", PORT),
+        ("https://bot.example:https/", PORT),
+        ("https://user:secret@bot.example/", PLAIN),
+        ("https://bot.example/#part", PLAIN),
+        ("https://inner.example/", webhooks.PRIVATE),
     ],
 )
 async def test_an_address_that_nothing_may_be_sent_to_is_refused(
-    service: Service, names: dict[str, str], url: str
+    service: Service, names: dict[str, str], url: str, reason: str
 ) -> None:
     names["inner.example"] = "10.1.2.3"
     response = await service.call("POST", PATH, "admin", json={"url": url, "events": ["released"]})
     assert_problem(response, "invalid_request", 422, "url")
+    assert response.json()["errors"][0]["reason"] == reason
+
+
+async def test_where_private_addresses_are_allowed_http_is_too(database_url: str) -> None:
+    async with open_service(database_url, webhook_private_addresses=True) as service:
+        await make(service, "released", url="http://127.0.0.1:9/")
+        wish = {"url": "ftp://127.0.0.1/", "events": ["released"]}
+        response = await service.call("POST", PATH, "admin", json=wish)
+        assert response.json()["errors"][0]["reason"] == "must be an http:// or https:// URL"
 
 
 @pytest.mark.parametrize(
