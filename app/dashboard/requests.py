@@ -140,10 +140,10 @@ class PageRequest(ApiRequest):
                 pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=most)
             else:
                 pairs = []
-                for name, content in parts_of(self.header(b"content-type") or "", body, most):
+                for name, file, content in parts_of(self.header(b"content-type") or "", body, most):
                     if name != FILE_FIELD:
                         pairs.append((name, content.decode()))
-                    elif content:
+                    elif file or content:
                         self.file = content
         except (UnicodeDecodeError, ValueError):
             raise MalformedDocument("The form could not be read.") from None
@@ -158,15 +158,17 @@ class PageRequest(ApiRequest):
         return form
 
 
-def parts_of(content_type: str, body: bytes, most: int) -> Iterator[tuple[str, bytes]]:
-    r"""Name and content of each part of a form with files (RFC 7578).
+def parts_of(content_type: str, body: bytes, most: int) -> Iterator[tuple[str, str, bytes]]:
+    r"""Name, file's name and content of each part of a form with files (RFC 7578).
+
+    A browser sends a part without a file's name where no file was chosen.
 
     Raises:
         ValueError: it is none, breaks off, or has more parts.
 
     >>> [*parts_of("multipart/form-data; boundary=x",
     ...     b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--x--\r\n', 2)]
-    [('a', b'1')]
+    [('a', '', b'1')]
     """
     header = Message()
     header["Content-Type"] = content_type
@@ -178,7 +180,8 @@ def parts_of(content_type: str, body: bytes, most: int) -> Iterator[tuple[str, b
         raise ValueError("breaks off")
     for part in parts:
         head, blank, content = part.partition(b"\r\n\r\n")
-        name = BytesHeaderParser().parsebytes(head.lstrip()).get_param("name", header="content-disposition")
+        headers = BytesHeaderParser().parsebytes(head.lstrip())
+        name = headers.get_param("name", header="content-disposition")
         if not blank or not isinstance(name, str):
             raise ValueError("a part without a name")
-        yield name, content
+        yield name, headers.get_filename(""), content

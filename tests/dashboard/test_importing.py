@@ -178,7 +178,7 @@ async def test_rows_that_budgets_refuse_are_named(admin: Browser, service: Servi
     ("content", "fields", "words"),
     [
         (None, {}, "file: is missing"),
-        (b"", {}, "file: is missing"),
+        (b"", {}, "file: is empty"),
         (None, {"content": "?"}, "content: is not one of this form's"),
         (b"\x1f\x8b123", {}, "is compressed"),
         (b"PK\3\4 no", {}, "damaged Excel file"),
@@ -257,4 +257,25 @@ def test_a_file_keeps_its_bytes():
         b'--xy\r\nContent-Disposition: form-data; name="file"; filename="a\\"b"\r\nContent-Type: a/b\r\n\r\n'
     )
     parts = parts_of('multipart/form-data; boundary="xy"', body + content + b"\r\n--xy--\r\n", 5)
-    assert list(parts) == [("file", content)]
+    assert list(parts) == [("file", 'a"b', content)]
+
+
+async def test_a_browser_keeps_the_file_where_no_other_is_chosen_and_an_empty_one_is_another(
+    admin: Browser, service: Service
+):
+    study = await service.study()
+    await admin.get(f"/dashboard/studies/{study}/import")
+    await give(admin, study, b"subject,value\na,1\n", {"trust": "central", "epsilon": "1"})
+    page = admin.page
+    token = re.search(r'name="form_token" value="([0-9a-f]*)"', page)
+    assert token
+    for chosen, words in (("", "0 of 1 rows would be refused"), ("empty.csv", "file: is empty")):
+        lines = [f'Content-Disposition: form-data; name="file"; filename="{chosen}"\r\n\r\n']
+        for name, value in ({"form_token": token[1]} | kept(page)).items():
+            lines.append(f'Content-Disposition: form-data; name="{name}"\r\n\r\n{value}')
+        response = await admin.client.post(
+            f"/dashboard/studies/{study}/import",
+            content="".join(f"--x\r\n{line}\r\n" for line in lines) + "--x--\r\n",
+            headers={"Origin": ORIGIN, "Content-Type": "multipart/form-data; boundary=x"},
+        )
+        assert words in text_of(response.text)

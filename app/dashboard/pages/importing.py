@@ -129,11 +129,12 @@ def _upload(request: PageRequest) -> Upload:
     """
     given = request.fields
     try:
-        content = request.file or base64.b64decode(given.get(KEPT_FIELD, ""), validate=True)
+        kept = base64.b64decode(given.get(KEPT_FIELD, ""), validate=True)
     except (binascii.Error, ValueError):
         raise InvalidRequest.field(KEPT_FIELD, "is not one of this form's") from None
+    content = kept if request.file is None else request.file
     if not content:
-        raise InvalidRequest.field(FILE_FIELD, "is missing")
+        raise InvalidRequest.field(FILE_FIELD, "is missing" if request.file is None else "is empty")
     trust = given.get("trust") or None
     if trust not in (None, "central", "public"):
         raise InvalidRequest.field("trust", "must be central or public")
