@@ -21,7 +21,7 @@ from dither import (
 
 from app.cli.common import console, print_details, print_table, show
 from app.core.attributes import label_of
-from app.core.numbers import Headline, headline
+from app.core.numbers import Headline, counted, headline
 from app.web.documents.release import error_of
 
 T = TypeVar("T")
@@ -218,7 +218,11 @@ def _shown(one: Statistic | Count | Quartile | Coordinate, statistic: str = "") 
 
 
 def _range(found: FoundRange) -> str:
-    people = "" if found.people_outside_at_most is None else f", {found.people_outside_at_most} people"
+    people = (
+        ""
+        if found.people_outside_at_most is None
+        else f", {counted(found.people_outside_at_most, 'person', 'people')}"
+    )
     return (
         f"{found.lower:g} to {found.upper:g}; outside, and counted as its nearer end: at most "
         f"{found.outside_at_most:.2%}{people}"

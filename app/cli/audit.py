@@ -95,8 +95,8 @@ async def _audit(database: Database, observer: Observer) -> AuditReport:
 
 
 def _print_report(report: AuditReport) -> None:
-    rows = ", ".join(f"{count:,} {name}" for name, count in report.counts.items())
-    console.print(f"Looked at {rows}.")
+    rows = ", ".join(f"{name} {count:,}" for name, count in report.counts.items())
+    console.print(f"Looked at: {rows}.")
     if report.clean:
         console.print(f"All {len(report.checked)} rules hold: the ledger is clean.")
         return
@@ -104,4 +104,5 @@ def _print_report(report: AuditReport) -> None:
         console.print(f"[bold red]BROKEN[/] {finding.rule}")
         for example in finding.examples:
             console.print("  " + ", ".join(f"{key}={value}" for key, value in example.items()))
-    console.print(f"{len(report.findings)} of {len(report.checked)} rules are broken.")
+    broken = len(report.findings)
+    console.print(f"{broken} of {len(report.checked)} rules {'is' if broken == 1 else 'are'} broken.")

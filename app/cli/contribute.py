@@ -26,6 +26,7 @@ from app.cli.common import (
 )
 from app.cli.http import DEFAULT_URL, StudyName, Token, Url, needed, number, service
 from app.cli.subjects import SubjectName
+from app.core.numbers import counted
 from app.core.study import Trust
 from app.web.file_check import FileCheck, check_file, reading_of
 
@@ -277,8 +278,10 @@ def _show_check(found: FileCheck, study: Study, given: Sequence[str], *, as_json
     for row, wrong in found.faults.items():
         lines.append(f"row {row}: " + "; ".join(f"{one.field} {_with_options(one.reason)}" for one in wrong))
     if found.faulty > len(found.faults):
-        lines.append(f"and {found.faulty - len(found.faults):,} rows more")
-    lines += [f"{found.faulty:,} of {len(found.file):,} rows would be refused. Nothing was sent or stored."]
+        lines.append(f"and {counted(found.faulty - len(found.faults), 'row')} more")
+    lines += [
+        f"{found.faulty:,} of {counted(len(found.file), 'row')} would be refused. Nothing was sent or stored."
+    ]
     # One line each, however long: the command is copied.
     console.print(
         "\n".join([*lines, "To import it:", command]), markup=False, highlight=False, soft_wrap=True

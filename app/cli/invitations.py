@@ -13,6 +13,7 @@ from dither import Client, Invitation, NewInvitation
 from app.cli.common import MOMENT, moment, notes, print_details, print_table, usage_error
 from app.cli.http import StudyName
 from app.cli.service_commands import asks_service
+from app.core.numbers import counted
 
 invitations = typer.Typer(no_args_is_help=True, help="Let people answer a study by a link, without an app.")
 
@@ -104,7 +105,8 @@ def invite_each(
     table = csv.writer(sys.stdout, lineterminator="\n")
     table.writerow(columns)
     table.writerows(zip(*columns.values(), strict=True))
-    notes.print(f"Invitation {made.id}: {len(made.urls):,} links; they are shown this once.", markup=False)
+    links = counted(len(made.urls), "link")
+    notes.print(f"Invitation {made.id}: {links}, shown this once.", markup=False)
 
 
 def _ids(path: Path) -> list[str]:

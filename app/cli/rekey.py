@@ -17,6 +17,7 @@ from app.cli.common import (
     readable,
     usage_error,
 )
+from app.core.numbers import counted
 from app.settings import Settings
 from app.store.keyfile import KEY_FILE, load_key, load_or_create_key, replace_secret
 
@@ -54,11 +55,12 @@ def rekey(
     old, new = _present_key(settings), load_or_create_key(new_key)
     done = in_database(settings, lambda database: _rekey(database, _lines(ids), old, new, leave_unknown))
     if done.done:
-        console.print(f"{done.moved:,} people are known under the new key.")
+        console.print(f"{counted(done.moved, 'person is', 'people are')} known under the new key.")
     else:
         console.print("The database has the new key already.")
     if done.left:
-        notes.print(f"{done.left:,} people were left: their budgets can no longer be found.")
+        left = counted(done.left, "person was", "people were")
+        notes.print(f"{left} left: their budgets can no longer be found.")
     if settings.subject_key is None and settings.data_dir is not None:
         replace_secret(settings.data_dir / KEY_FILE, load_key(new_key).hex())
     else:

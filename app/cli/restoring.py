@@ -8,6 +8,7 @@ import typer
 
 from app.cli.common import AsJson, CommandFailed, DataDir, console, in_database, load_settings, print_json
 from app.core.clock import SystemClock
+from app.core.numbers import counted
 from app.services.admin.restoring import Export, Lost, RetireOutcome, UnreadableExport, check, read_export
 
 MEANINGS: Mapping[RetireOutcome, str] = {
@@ -70,7 +71,8 @@ def _read(file: Path) -> Export:
 
 
 def _print(export: Export, lost: Mapping[str, Lost]) -> None:
-    console.print(f"Compared {len(export.releases):,} releases and {len(export.answers):,} sessions.")
+    releases, sessions = counted(len(export.releases), "release"), counted(len(export.answers), "session")
+    console.print(f"Compared {releases} and {sessions}.")
     for study, found in lost.items():
         for release in found.releases:
             console.print(f"lost: release {release} of {study}", markup=False)

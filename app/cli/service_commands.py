@@ -11,6 +11,7 @@ from dither import save_table
 
 from app.cli.common import AsJson, CommandFailed, notes, print_json, usage_error
 from app.cli.http import DEFAULT_URL, Token, Url, service
+from app.core.numbers import counted
 
 Command = Callable[..., None]
 
@@ -99,4 +100,4 @@ def _save(found: list[Any], output: Path) -> None:
         rows = save_table(found, output)
     except OSError as error:
         raise CommandFailed(f"{output}: {error.strerror}") from error
-    notes.print(f"{rows:,} rows in {output}", markup=False, soft_wrap=True)
+    notes.print(f"{counted(rows, 'row')} in {output}", markup=False, soft_wrap=True)

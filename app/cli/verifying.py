@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from app.cli.common import AsJson, console, notes, print_json
+from app.core.numbers import counted
 from app.formats.publication import NoPublication, Verdict, read_keys, verify
 
 CHANGED, NO_FORM = 1, 2
@@ -64,7 +65,7 @@ def _print(file: Path, verdict: Verdict) -> None:
     answers = "its answer is" if verdict.answers == 1 else f"its {verdict.answers:,} answers are"
     console.print(
         f"{file} holds: it is as it was signed, and {answers} in the tree {verdict.log} of "
-        f"{verdict.size:,} releases.",
+        f"{counted(verdict.size, 'release')}.",
         markup=False,
     )
     if verdict.expires_at is not None:

@@ -72,6 +72,15 @@ class Headline(NamedTuple):
         return self.estimate if self.estimate.startswith(_AT_MOST) else "{} ({} to {})".format(*self)
 
 
+def counted(number: int, one: str, several: str | None = None) -> str:
+    """A number of things, as sentences say it.
+
+    >>> counted(1, "row"), counted(1_200, "row"), counted(0, "person", "people")
+    ('1 row', '1,200 rows', '0 people')
+    """
+    return f"{number:,} {one if number == 1 else several or f'{one}s'}"
+
+
 def percent(level: float) -> str:
     """A level of intervals, as pages and sentences say it.
 

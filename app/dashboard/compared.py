@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from app.core.numbers import margin
+from app.core.numbers import counted, margin
 from app.core.study import Study
 from app.dashboard.requests import PageRequest
 from app.services.statistics.gain import AS_GOOD
@@ -105,7 +105,7 @@ def _because(release: Published, best: Published) -> list[str]:
             one.people - (one.people_left_out or 0) for one in (release, best) if one.people is not None
         )
         if mine < its:
-            said.append(f"this one is of {mine:,} people, that one of {its:,}")
+            said.append(f"this one is of {counted(mine, 'person', 'people')}, that one of {its:,}")
     if release.estimator != best.estimator:
         said.append(f"this one is by {release.estimator}, that one by {best.estimator}")
     return said

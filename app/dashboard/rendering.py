@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse
 
 from app.core.attributes import label_of, listed
 from app.core.errors import ServiceError, Unavailable
-from app.core.numbers import headline, margin, percent
+from app.core.numbers import counted, headline, margin, percent
 from app.core.principal import Role, in_order
 from app.core.texts import StudyText
 from app.dashboard.languages import ENGLISH, Language, catalogs, choose
@@ -263,6 +263,7 @@ TEMPLATES.filters |= {
         number(value) if not error else headline(value, value - 2 * error, value + 2 * error).estimate
     ),
     "count": count,
+    "counted": counted,
     "moment": moment,
     "date": date_of,
     "day": day,

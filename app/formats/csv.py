@@ -119,7 +119,7 @@ class Csv:
 
     def _record(self, row: Sequence[str], header: Sequence[str]) -> Record | Unreadable:
         if len(row) != len(header):
-            reason = f"has {len(row)} cells, and the header line has {len(header)}"
+            reason = f"must have as many cells as the header line: {len(header)}, not {len(row)}"
             remedy = "; put a number with a decimal comma in quotes" if len(row) > len(header) else ""
             return Unreadable(code="malformed_row", fields=[FieldError("row", reason + remedy)])
         record: dict[str, Any] = {}

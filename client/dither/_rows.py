@@ -295,9 +295,9 @@ class Columns:
     def record(self, row: Sequence[object]) -> Row:
         """The record of a row, or why it is none."""
         if len(row) != len(self.names):
-            # A cell that is not there may be the epsilon: a row that ends early is not one of defaults.
+            # A missing cell may be the epsilon, for which the default would stand.
             remedy = "; put a number with a decimal comma in quotes" if len(row) > len(self.names) else ""
-            reason = f"has {len(row)} cells, and the header line has {len(self.names)}"
+            reason = f"must have as many cells as the header line: {len(self.names)}, not {len(row)}"
             return InvalidRequest("row", reason + remedy)
         cells = {field: row[place] for field, place in self._places.items()}
         cells = {field: cell for field, cell in cells.items() if not self._is_missing(cell, field)}

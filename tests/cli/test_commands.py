@@ -528,11 +528,14 @@ def test_people_are_invited_by_links(ask: Asker, tmp_path):
         lines = single.output.splitlines()
         assert (lines[0], len(lines)) == (header, 3)
         assert "/take/" in lines[2]
+        assert "2 links, shown this once." in single.errors
     assert lines[1].startswith("ann,")
+    one = ask("admin", "invite", "single", "lunch", "--count", "1")
+    assert "1 link, shown this once." in one.errors
     assert ask("admin", "invite", "single", "lunch").status == 2
     listed = json.loads(ask("admin", "invite", "list", "lunch", "--json").output)
     [poster] = [one for one in listed if one["kind"] == "open"]
-    assert (poster["limit"], poster["used"], len(listed)) == (20, 0, 3)
+    assert (poster["limit"], poster["used"], len(listed)) == (20, 0, 4)
     assert "poster" in ask("admin", "invite", "list", "lunch").output
     assert ask("admin", "invite", "revoke", "lunch", poster["id"]).status == 0
     assert "revoked" in ask("admin", "invite", "show", "lunch", poster["id"]).output

@@ -173,6 +173,13 @@ def test_a_check_says_all_faults_of_all_rows_and_a_confirmation_imports_the_othe
     assert sum(line.startswith("row ") for line in many) == 100
     assert "and 3 rows more" in many
     assert "103 of 103 rows would be refused. Nothing was sent or stored." in many
+    for rows, lines in (
+        (101, ["and 1 row more"]),
+        (1, ["1 of 1 row would be refused. Nothing was sent or stored."]),
+    ):
+        file.write_text("Name,Kosten,Kantine,Ort\n" + "".join(f"p{row},-1,ja,nord\n" for row in range(rows)))
+        said = dither("contribute", *given, "--check", **asked).output.splitlines()
+        assert [line for line in said if line in lines] == lines
     file.write_text("Kosten,Kantine\n1,ja\n")
     unreadable = dither("contribute", *given, "--check", **asked)
     assert (unreadable.status, unreadable.output) == (1, "")

@@ -259,7 +259,7 @@ def test_a_row_that_ends_early_is_refused_and_not_completed_by_defaults(
     file = RecordFile(io.BytesIO(b"subject,value,epsilon\nada,34,0.5\nbob,10\n,,\n,\ncyd,10,\n"))
     load = client.contribute_many("commute", file, epsilon=1, trust="central")
     [(row, refusal)] = load.refusals
-    reason = "has 2 cells, and the header line has 3"
+    reason = "must have as many cells as the header line: 3, not 2"
     assert (row, refusal.errors[0].field, refusal.errors[0].reason) == (2, "row", reason)
     assert sent(service) == [("ada", 34, 0.5), ("cyd", 10, 1)]
 

@@ -4,6 +4,8 @@ import csv
 import io
 import re
 
+import pytest
+
 from tests.api.service import Service
 from tests.dashboard.browser import Browser, text_of
 from tests.dashboard.test_take import opened
@@ -50,6 +52,25 @@ async def test_single_links_come_as_a_file(admin: Browser, service: Service):
         assert len(rows) == (50 if columns == ["url"] else 2)
         assert (await opened(service, rows[-1][-1].removeprefix("http://test"))).status_code == 200
     assert [row[0] for row in rows] == ["ann", "bob"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"kind": "open", "limit": "1"}, "It takes 1 answer; 0 came."),
+        ({"kind": "single", "count": "1"}, "1 link, for one person, shown once when made"),
+        ({"kind": "single", "count": "2"}, "2 links, each for one person, shown once when made"),
+    ],
+)
+async def test_one_is_said_as_one(admin: Browser, service: Service, fields: dict[str, str], words: str):
+    study = await service.study()
+    page = f"/dashboard/studies/{study}"
+    await admin.get(page)
+    await admin.post(f"{page}/invitations", fields)
+    await admin.get(page)
+    [path] = set(re.findall(rf'href="({page}/invitations/[^"/]+)"', admin.page))
+    await admin.get(path)
+    assert words in text_of(admin.page)
 
 
 async def test_what_cannot_be_made_is_explained_on_the_page(admin: Browser, service: Service):

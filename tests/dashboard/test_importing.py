@@ -269,7 +269,7 @@ async def test_a_browser_keeps_the_file_where_no_other_is_chosen_and_an_empty_on
     page = admin.page
     token = re.search(r'name="form_token" value="([0-9a-f]*)"', page)
     assert token
-    for chosen, words in (("", "0 of 1 rows would be refused"), ("empty.csv", "file: is empty")):
+    for chosen, words in (("", "0 of 1 row would be refused"), ("empty.csv", "file: is empty")):
         lines = [f'Content-Disposition: form-data; name="file"; filename="{chosen}"\r\n\r\n']
         for name, value in ({"form_token": token[1]} | kept(page)).items():
             lines.append(f'Content-Disposition: form-data; name="{name}"\r\n\r\n{value}')

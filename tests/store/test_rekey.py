@@ -101,7 +101,7 @@ async def test_a_person_known_by_a_token_only_counts(bench: Workbench) -> None:
     await bench.services.tokens.create(
         name="phone", roles={Role.CONTRIBUTE}, subject=KEY.digest("ada"), actor="test"
     )
-    with pytest.raises(Conflict, match="1 people"):
+    with pytest.raises(Conflict, match="1 person"):
         await run(bench, [])
 
 
@@ -232,7 +232,7 @@ async def test_people_who_answered_by_a_link_keep_their_receipts(bench: Workbenc
     )
     before = await balances(bench)
 
-    with pytest.raises(Conflict, match="1 people"):
+    with pytest.raises(Conflict, match="1 person"):
         await run(bench, [])
     assert await run(bench, ["ada"]) == Rekeyed(done=True, moved=1, left=0)
     assert await balances(bench) == before

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from app.core.clock import Clock
 from app.core.errors import Conflict, InternalFault
+from app.core.numbers import counted
 from app.services.subjects import SubjectKey
 from app.store import journal, rekey
 from app.store.database import Connection, Database
@@ -68,8 +69,9 @@ async def rekey_subjects(
         left = await rekey.load_digests(connection, digests)
         if left and not leave_unknown:
             raise Conflict(
-                f"{left} people in the database have none of these ids and would be lost: when they come "
-                "back, they would be taken for new and get a second budget"
+                f"{counted(left, 'person in the database has', 'people in the database have')} none of these "
+                "ids and would be lost: when they come back, they would be taken for new and get a second "
+                "budget"
             )
         moved = await rekey.move_people(connection, new.fingerprint())
         await journal.record(

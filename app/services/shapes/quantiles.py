@@ -62,7 +62,12 @@ class QuantilePlan(WeighedPlan[Grown]):
         if self.plan.beside is None:
             return ""
         people, weight = self.plan.beside.people, self.plan.searched_weight
-        return f" {people} people who answered searches have {weight:.0%} of the weight, and pay nothing."
+        who = (
+            "1 person who answered searches has"
+            if people == 1
+            else f"{people} people who answered searches have"
+        )
+        return f" {who} {weight:.0%} of the weight, and pay nothing."
 
     @property
     def part_told(self) -> float:

@@ -19,6 +19,7 @@ from statistics import NormalDist
 
 from app.core.epsilon import MICRO, epsilon_to_json
 from app.core.errors import PrivacyRefusal, SaysNothing
+from app.core.numbers import counted
 from app.estimators.confidence import LEVEL
 from app.estimators.interface import NotApplicable
 
@@ -80,7 +81,7 @@ def check(part: float, told: Told, *, share: int, people: float, why: str = INTE
 
 def _detail(share: int | None, people: int | None, why: str) -> str:
     would = [] if share is None else [f"a share of {epsilon_to_json(share):g}"]
-    would += [] if people is None else [f"{people:,} people"]
+    would += [] if people is None else [counted(people, "person", "people")]
     do = f"{' or '.join(would)} would do" if would else "no share and no number of people would do"
     return f"the answer would say nothing: {why}; {do}; allow_worse makes this one too"
 
