@@ -4,6 +4,7 @@ r"""Prices of one person's place in counts by bin, and in draws of a cell by ran
 W. replace_one: one count falls by W and another one rises by W, so under Laplace noise of one scale b the
 loss is :math:`2 W / b` in place of :math:`W / b`. Under Gaussian noise the squares of the moves count:
 :math:`\mu^2 = 2 W^2 / (\sigma^2 - 9)` in place of :math:`W^2 / (\sigma^2 - 9)` (`app.accounting.gaussian`).
+Where one bin alone is counted no person moves more than that count, in either relation.
 
 *Trees.* A level of a tree is counts by bin, whose bins are chosen from the noisy counts of earlier levels. A
 person is in one bin of each level, so the price is the sum of those of all levels. Of the outer two bins a
@@ -51,24 +52,25 @@ def bins_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian, relation: 
 
     Args:
         weight: What a person adds to the count of a bin, at least 0.
-        noise: One scale, or sigma, a bin, at least two [units of the counts].
+        noise: One scale, or sigma, a bin that is counted [units of the counts].
         relation: The neighboring relation.
 
     Returns:
         The cost, rounded up [micro-epsilon; of Gaussian noise 1e-6 of mu^2].
 
     Raises:
-        InternalFault: a weight below 0 or no integer, fewer than two bins, a scale that is not positive and
-            finite, a sigma that is out of range.
+        InternalFault: a weight below 0 or no integer, no bin, a scale that is not positive and finite, a
+            sigma that is out of range.
 
-    Privacy: this is the price; exact, never too low, looks at no data.
+    Privacy: this is the price; exact, never too low, looks at no data. A person who moves between bins of
+        which one alone is counted moves that one, and one who moves between two others none of them.
 
     References:
         Dwork, McSherry, Nissim, Smith, TCC 2006, doi:10.1007/11681878_14, proposition 1; Dong, Roth, Su,
         arXiv:1905.02383, theorem 2.7 and corollary 3.3.
     """
     sizes = noise.sigmas if isinstance(noise, DiscreteGaussian) else noise.scales
-    if len(sizes) < 2:
+    if not sizes:
         raise InternalFault("The noise does not fit the bins.")
     # The bins with the least noise are the dearest ones.
     dearest = sorted(range(len(sizes)), key=sizes.__getitem__)[: relation.moved]

@@ -37,4 +37,4 @@ def whole_of(labels: Sequence[tuple[int, SharesPlan]], people: int, tilt: float)
     )
     # Of what a label reads off several noisy counts, each is a part of the whole.
     every = tuple((share * own, part) for share, plan in parts for own, part in plan.parts or ((1.0, plan),))
-    return SharesPlan(bins=first.bins, weighing=weighing, reported=reported, parts=every)
+    return SharesPlan(bins=first.bins, weighing=weighing, reported=reported, parts=every, both=first.both)

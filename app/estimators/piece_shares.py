@@ -9,7 +9,8 @@ shares c, which sum to one, have in all bins together an error of at most
 .. math:: (1 - 1/K) \Big(\sum_i (Wc)_i^2 + K \sum_p c_p^2 v_p\Big) + \sum_h c_h^2 R_h / m_h
    + 2 (tilt\,TV(c))^2,
 
-by the argument of `app.estimators.shares`. Divided by 1 - 1/K that is the target of
+by the argument of `app.estimators.shares`; where one of two bins is counted alone twice the noise is left,
+:math:`2 v_p` for all bins. Divided by 1 - 1/K that is the target of
 `app.estimators.combination`, with the tilt times :math:`\sqrt{2 K / (K - 1)}`. People who have left since a
 piece was drawn weigh in it as errors do: they are 0 in what weights are compared with.
 
@@ -31,12 +32,18 @@ from app.estimators.combination import Sums, best_shares
 from app.estimators.deviations import Deviations, tilts_of
 from app.estimators.linear import silent_of, sizes_of
 from app.estimators.reports import stands_for
-from app.estimators.shares import SharesPlan
+from app.estimators.shares import SharesPlan, counts_of
 from app.estimators.weighing import Weighing
 
 
 def combined_shares(
-    bins: int, sums: Sums, reports: Mapping[int, ReportNoise], *, tilt: float, currency: Currency
+    bins: int,
+    sums: Sums,
+    reports: Mapping[int, ReportNoise],
+    *,
+    tilt: float,
+    currency: Currency,
+    both: bool = False,
 ) -> SharesPlan:
     """The plan that reads noisy counts which are there already, or are just being drawn.
 
@@ -46,6 +53,7 @@ def combined_shares(
         reports: For each of its groups that sent reports the noise of one report.
         tilt: The question's.
         currency: Of the study.
+        both: Whether both of two bins have a noisy count, see `app.estimators.shares.SharesPlan`.
 
     Returns:
         A plan whose `read_labels` takes the counts of each piece, and then the exact counts of public people
@@ -72,7 +80,9 @@ def combined_shares(
         for place, weights in enumerate(sums.weights)
         for piece, weight in weights.items()
     ]
-    noises = [bins * times * (scale / mass) ** 2 for scale, mass in zip(sums.scales, masses, strict=True)]
+    alone = counts_of(bins, Relation.REPLACE_ONE) == 1 and not both
+    all_bins = bins * times * (2 if alone else 1)
+    noises = [all_bins * (scale / mass) ** 2 for scale, mass in zip(sums.scales, masses, strict=True)]
     if known:
         entries += [(1 / public, place, pieces) for place in known]
         noises.append(0.0)
@@ -108,4 +118,4 @@ def combined_shares(
         for share, mass, scale, times in zip(shares[:pieces], masses, sums.scales, sums.counted, strict=True)
     ]
     parts.append((1.0, SharesPlan(bins=bins, weighing=exact, reported=reported, size=0.0)))
-    return SharesPlan(bins=bins, weighing=weighing, reported=reported, parts=tuple(parts))
+    return SharesPlan(bins=bins, weighing=weighing, reported=reported, parts=tuple(parts), both=both)

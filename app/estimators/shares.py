@@ -7,6 +7,12 @@ who is added moves one, so there the scale is 1 (`app.accounting.shape_prices`).
 :math:`\sqrt 2 \mu` (`app.estimators.calibration`), so sigma is 2, or :math:`\sqrt 2`; a unit more of the
 weights, since discrete noise costs a little more.
 
+*Two bins, replace_one.* There the first count is T less the last one, and T is public. So only the last one
+is drawn, with noise of the scale b = 1, or :math:`\sigma = \sqrt 2`: a person moves it by W at most, which
+costs what W costs in two counts of twice the scale, or variance. The shares are :math:`N_2 / T` and one less
+that, with noise of the variance :math:`2 b^2`; moved onto the plane two counts of the scale 2b have twice
+that, and two Gaussians the same. Pieces that versions up to 1.0 began have both counts, and go on with them.
+
 *replace_one.* The total T is public. With b the scale over T, the share of any j bins is estimated by
 
 .. math:: \frac{\sum_{k \in J} N_k}{T} + \frac jK \Big(1 - \frac{\sum_k N_k}{T}\Big),
@@ -21,13 +27,14 @@ simplex, cumulated ones by isotonic regression, which can only bring them nearer
 these sum to at most 1 - 1/K; the noise of scale 2 eta in K bins has variance 8 K eta^2, of which the plane
 leaves 1 - 1/K; and two distributions that differ by tilt in total variation differ by at most 2 tilt^2 in
 squares. Divided by 4 (K - 1) that is the target of `app.estimators.affine` with variance 1 / 4K in place of
-s2. Under Gaussian noise 4 (K - 1) takes the place of 8 (K - 1), and 2 (K - 1) that of what is divided by.
+s2. Under Gaussian noise, and of two bins, 4 (K - 1) takes the place of 8 (K - 1), and 2 (K - 1) that of what
+is divided by.
 
 *Reports.* Local people who report a choice have a part in it, bin by bin: with :math:`c_h` the weight of one
 report of group h and :math:`\lambda = \sum m_h c_h` the shares are :math:`1 - \lambda` times those of the
 noisy counts plus :math:`\sum_h m_h c_h \hat f_h` (`app.estimators.choice_reports`), which adds
 :math:`\sum_h m_h c_h^2 R_h` to the error of all bins. The same problem of `app.estimators.affine`, with the
-noise :math:`R_h / 4 (K - 1)` for a report, finds all weights together.
+noise of a report, R_h, divided by the same as the rest, finds all weights together.
 
 *At all steps.* Moved onto the plane, the noise of a bin is that of all bins. Its own noisy count over T is
 unbiased, too, with the noise of each piece of its own, which `app.estimators.anytime` bounds at all steps;
@@ -53,7 +60,7 @@ from numpy.typing import NDArray
 from app.accounting.measurement import Workload
 from app.core.grid import Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
-from app.core.study import Currency
+from app.core.study import Currency, Relation
 from app.estimators import confidence, isotonic
 from app.estimators.anytime import Steps
 from app.estimators.bin_shares import BinShares, Ends, on_simplex, rising_band, shares_of
@@ -81,10 +88,20 @@ _LOWS, _HIGHS = _ENDS[:-1], _ENDS[1:]
 """Steps of p between which margins change: up to a half, and from there on the same upside down."""
 
 
+def error_unit(bins: int, currency: Currency) -> int:
+    """What the error of all bins is divided by in the target of weights; see the module's docstring."""
+    return (2 if bins == 2 else 2 * currency.variance) * (bins - 1)
+
+
 def target_of(bins: int, tilt: float, currency: Currency = Currency.LAPLACE) -> Target:
     """What weights make small; see the module's docstring."""
-    times = 2 // currency.variance
-    return Target(variance=times / (4 * bins), tilt=tilt * math.sqrt(times / (2 * (bins - 1))))
+    unit = error_unit(bins, currency)
+    return Target(variance=(bins - 1) / (bins * unit), tilt=tilt * math.sqrt(2 / unit))
+
+
+def counts_of(bins: int, relation: Relation) -> int:
+    """How many noisy counts there are: one of two bins whose total is public, else one a bin."""
+    return 1 if bins == 2 and not relation.hides_people else bins
 
 
 Noisy = tuple[Sequence[int], Sequence[Sequence[int]]]
@@ -105,6 +122,7 @@ class SharesPlan:
             `app.estimators.piece_shares`.
         size: Of the noise of each count, as `scale`, where the counts are there already; else None.
         steps: Of pieces: how their noise was drawn, in the order of those parts that have noise.
+        both: Of pieces: whether both of two bins have a noisy count, see `counts_of`.
     """
 
     workload: ClassVar[Workload] = Workload.BINS
@@ -116,21 +134,27 @@ class SharesPlan:
     parts: "tuple[tuple[float, SharesPlan], ...]" = ()
     size: float | None = None
     steps: Steps | None = None
+    both: bool = False
+
+    @property
+    def counted(self) -> int:
+        """How many noisy counts are drawn."""
+        return self.bins if self.both else counts_of(self.bins, self.weighing.relation)
 
     @property
     def noise(self) -> DiscreteLaplace | DiscreteGaussian:
-        """Of the count of each bin [units of the weights]."""
-        moves, unit = 2 if self.weighing.is_public else 1, self.weighing.unit
+        """Of each count [units of the weights]."""
+        moves, unit = min(self.weighing.relation.moved, self.counted), self.weighing.unit
         if self.weighing.is_gaussian:
-            return DiscreteGaussian(sigmas=(math.sqrt(2 * moves) * unit + 1,) * self.bins)
-        return DiscreteLaplace(scales=(float(moves * unit),) * self.bins)
+            return DiscreteGaussian(sigmas=(math.sqrt(2 * moves) * unit + 1,) * self.counted)
+        return DiscreteLaplace(scales=(float(moves * unit),) * self.counted)
 
     @property
     def predicted_error(self) -> float:
         """Root mean square error of a bin's share, over all bins."""
         rest = 1 - 1 / self.bins
         if self.weighing.is_public:
-            noise = self.bins * rest * self._variance
+            noise = self.bins * self._left(1) * self._variance
             noise += sum(group.scale * group.noise.total for group in self.reported)
             bias = 2 * self.weighing.bias**2
             return min(1.0, math.sqrt((rest * self.weighing.squares + noise + bias) / self.bins))
@@ -154,10 +178,10 @@ class SharesPlan:
         return min(1.0, max(self.interval_width / 2, self._reaches(self.steps)[0]))
 
     def read(self, counts: Sequence[int], reports: Sequence[Sequence[int]] = ()) -> BinShares:
-        """Read the noisy counts, one a bin.
+        """Read the noisy counts.
 
         Args:
-            counts: Of central and public people, noisy.
+            counts: Of central and public people, noisy, as many as `counted` says.
             reports: For each local group how many of its reports have each choice in them.
 
         Privacy: post-processing of the counts and the reports.
@@ -292,14 +316,15 @@ class SharesPlan:
         part = inside / self.bins
         laplaces: tuple[tuple[float, int], ...] = ()
         if self.weighing.is_gaussian:
-            variance += inside * (1 - part) * self._variance
+            variance += self._left(inside) * self._variance
         else:
-            laplaces = tuple(
-                (times * scale, count)
-                for scale in self.scales
-                for times, count in ((1 - part, inside), (part, self.bins - inside))
-            )
+            mixed = ((1.0, 1),) if self.counted == 1 else ((1 - part, inside), (part, self.bins - inside))
+            laplaces = tuple((times * scale, count) for scale in self.scales for times, count in mixed)
         return error_law(normal_variance=variance, laplaces=laplaces)
+
+    def _left(self, inside: int) -> float:
+        """The variance of the noise in `inside` bins on the plane, over that of one count's noise."""
+        return 1.0 if self.counted == 1 else inside * (1 - inside / self.bins)
 
     def _plane(
         self, counts: Sequence[int], reports: Sequence[Sequence[int]], moved: bool = True
@@ -307,7 +332,8 @@ class SharesPlan:
         """Noisy counts and reports as unbiased shares, `moved` so that they sum to 1."""
         plane = np.zeros(self.bins)
         if self.weighing.mass:
-            raw = np.array([float(Fraction(count, self.weighing.mass)) for count in counts])
+            every = counts if len(counts) == self.bins else (self.weighing.mass - counts[0], counts[0])
+            raw = np.array([float(Fraction(count, self.weighing.mass)) for count in every])
             rest = (1 - raw.sum()) / self.bins if moved else 0.0
             plane = self.weighing.private * (raw + rest)
         for group, own in zip(self.reported, reports, strict=True):

@@ -294,7 +294,7 @@ piece = Table(
     Column("charged", ARRAY(BigInteger), nullable=False, comment="micro-epsilon, per member"),
     CheckConstraint("0 < share AND share <= 1000000 AND 0 < unit AND unit <= scale", name="scale_of_share"),
     CheckConstraint("0 <= base AND base + share <= 1000000", name="base_of_share"),
-    CheckConstraint("1 < cardinality(sums)", name="sums"),
+    CheckConstraint("0 < cardinality(sums)", name="sums"),
     CheckConstraint(
         "(0 < cardinality(cohorts) OR NOT refinable) AND cardinality(weights) = cardinality(cohorts)"
         " AND cardinality(counts) = cardinality(cohorts) AND cardinality(charged) = cardinality(cohorts)"

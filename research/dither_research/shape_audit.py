@@ -55,12 +55,14 @@ def shape_subjects() -> Iterator[Subject]:
         yield bins_subject(f"histogram, {relation}", relation, scale=float(moves * MICRO))
         yield gaussian_bins_subject(f"histogram with gaussian noise, {relation}", relation, moves=moves)
         yield tree_subject(f"quantile, {relation}", relation)
+    yield bins_subject("histogram of two bins", Relation.REPLACE_ONE, scale=float(MICRO), counts=1)
     yield tree_subject("quantile with gaussian noise", Relation.REPLACE_ONE, currency=Currency.GAUSSIAN)
     yield level_subject("two cells in each level of a quantile")
     yield level_subject("two cells in each level of a quantile for its estimate", aim=Aim.ESTIMATE)
     yield description_subject("description, two moments and quartiles")
     yield count_subject("count of people, one person more")
     yield stepped_subject("histogram, two steps")
+    yield stepped_subject("histogram of two bins, two steps", bins=2)
     yield stepped_subject("mean of two coordinates, two steps", by_coordinate=True)
     for relation in Relation:
         yield found_subject(f"found range and its mean, {relation}", relation)
@@ -70,6 +72,13 @@ def shape_controls() -> Iterator[Subject]:
     """Planted bugs: each claims the price that its careless programmer would."""
     yield bins_subject(
         "a histogram priced at 1 instead of 2", Relation.REPLACE_ONE, scale=float(MICRO), claimed=1.0
+    )
+    yield bins_subject(
+        "the count of one of two bins with half of its noise",
+        Relation.REPLACE_ONE,
+        scale=MICRO / 2,
+        counts=1,
+        claimed=1.0,
     )
     yield gaussian_bins_subject(
         "a gaussian histogram priced at one of its two moves", Relation.REPLACE_ONE, moves=1, planted=True
@@ -123,20 +132,24 @@ def count_subject(name: str, *, part: float = 1.0, weighed: int = 1) -> Subject:
     return Subject(name=name, claimed=claimed, outputs=outputs, planted=planted)
 
 
-def bins_subject(name: str, relation: Relation, *, scale: float, claimed: float | None = None) -> Subject:
+def bins_subject(
+    name: str, relation: Relation, *, scale: float, counts: int = 2, claimed: float | None = None
+) -> Subject:
     """A person of one weight who moves from the first bin to the second one, or comes into it.
 
     Args:
         name: Of the subject.
         relation: The neighboring relation.
         scale: Of the noise of each bin.
+        counts: How many bins are counted, the last ones.
         claimed: What a planted bug claims in place of the price.
     """
-    noise = DiscreteLaplace(scales=(scale, scale))
+    noise = DiscreteLaplace(scales=(scale,) * counts)
 
     def outputs(draws: int) -> tuple[Cells, Cells]:
         first, second = (
-            cells(counts, np.full(2, float(WEIGHT)), STEPS) for counts in _noisy_bins(noise, relation, draws)
+            cells(noisy, np.full(counts, float(WEIGHT)), STEPS)
+            for noisy in _noisy_bins(noise, relation, draws, counts)
         )
         return first, second
 
@@ -175,12 +188,13 @@ def gaussian_bins_subject(name: str, relation: Relation, *, moves: int, planted:
 
 
 def _noisy_bins(
-    noise: DiscreteLaplace | DiscreteGaussian, relation: Relation, draws: int
+    noise: DiscreteLaplace | DiscreteGaussian, relation: Relation, draws: int, counts: int = 2
 ) -> Iterator[NDArray[np.float64]]:
-    """Draws of two noisy counts on each of two neighbors, shape (draws, 2)."""
+    """Draws of the last noisy counts of two bins on each of two neighbors, shape (draws, counts)."""
     neighbors = [[WEIGHT, 0], [0, WEIGHT]] if relation is Relation.REPLACE_ONE else [[0, 0], [0, WEIGHT]]
-    for counts in neighbors:
-        yield np.array([np.add(counts, draw(noise, queries=2)) for _ in range(draws)], dtype=np.float64)
+    for exact in neighbors:
+        noisy = [np.add(exact[-counts:], draw(noise, queries=counts)) for _ in range(draws)]
+        yield np.array(noisy, dtype=np.float64)
 
 
 def tree_subject(

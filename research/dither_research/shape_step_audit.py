@@ -20,17 +20,18 @@ SHARES = (MICRO // 2, MICRO)
 """Of both steps."""
 
 
-def stepped_subject(name: str, *, by_coordinate: bool = False, anew: bool = False) -> Subject:
+def stepped_subject(name: str, *, bins: int = 3, by_coordinate: bool = False, anew: bool = False) -> Subject:
     """A person of epsilon 2 who moves from one bin, or end of both coordinates, to the other: two steps.
 
     Args:
         name: Of the subject.
+        bins: Of the histogram.
         by_coordinate: Whether it is a mean of values of two coordinates.
         anew: Whether the second answer has independent noise, charged as a refinement: the planted bug.
     """
-    study, asked = STUDY, Ask(statistic=HISTOGRAM, tilt=0, parameters={"bins": "2"})
-    one_end: tuple[int, ...] = (1, 0)
-    other_end: tuple[int, ...] = (0, 1)
+    study, asked = STUDY, Ask(statistic=HISTOGRAM, tilt=0, parameters={"bins": str(bins)})
+    one_end: tuple[int, ...] = (1, *(0,) * (bins - 1))
+    other_end: tuple[int, ...] = one_end[::-1]
     if by_coordinate:
         study, asked = replace(STUDY, dimension=2), Ask(statistic=MEAN, tilt=0)
         # The number of people, both values, and both squares.

@@ -51,21 +51,23 @@ def at_least(hits: int, tries: int, level: float) -> bool:
     return hits >= tries * level - 5 * math.sqrt(tries * level * (1 - level))
 
 
+@pytest.mark.parametrize("true", [TRUE, np.array([0.1, 0.9])], ids=["four bins", "two bins"])
 @pytest.mark.parametrize("currency", Currency)
 @pytest.mark.parametrize("relation", Relation)
-def test_intervals_and_bands_cover_and_narrower_ones_do_not(relation: Relation, currency: Currency):
-    rng = np.random.default_rng()
-    weighing = weighing_of(relation, shares.target_of(4, 0, currency), currency)
-    plan = SharesPlan(bins=4, weighing=weighing)
+def test_intervals_and_bands_cover_and_narrower_ones_do_not(
+    relation: Relation, currency: Currency, true: NDArray[np.float64]
+):
+    rng, bins = np.random.default_rng(), true.size
+    weighing = weighing_of(relation, shares.target_of(bins, 0, currency), currency)
+    plan = SharesPlan(bins=bins, weighing=weighing)
     weights = np.array(weighing.weights)
     covered = dict.fromkeys(("dataset", "population", "jointly", "band", "sampled band", "narrow"), 0)
     for _ in range(RUNS):
-        counts = np.array([rng.multinomial(size, TRUE) for size in SIZES])
+        counts = np.array([rng.multinomial(size, true) for size in SIZES])
         dataset = counts.sum(axis=0) / PEOPLE
-        exact = (weights @ counts).tolist()
-        read = plan.read(
-            [value + noise for value, noise in zip(exact, draw(plan.noise, queries=4), strict=True)]
-        )
+        exact = (weights @ counts).tolist()[-plan.counted :]
+        noises = draw(plan.noise, queries=plan.counted)
+        read = plan.read([value + noise for value, noise in zip(exact, noises, strict=True)])
 
         def holds(intervals, truth, factor=1.0):
             return [
@@ -76,23 +78,26 @@ def test_intervals_and_bands_cover_and_narrower_ones_do_not(relation: Relation, 
             ]
 
         covered["dataset"] += sum(holds([one.interval for one in read.bins], dataset))
-        covered["population"] += sum(holds([one.population_interval for one in read.bins], TRUE))
+        covered["population"] += sum(holds([one.population_interval for one in read.bins], true))
         covered["jointly"] += all(holds([one.simultaneous for one in read.bins], dataset))
         covered["band"] += all(holds([one.interval for one in read.cumulative], np.cumsum(dataset)[:-1]))
         sampled = [one.population_interval for one in read.cumulative]
-        covered["sampled band"] += all(holds(sampled, np.cumsum(TRUE)[:-1]))
+        covered["sampled band"] += all(holds(sampled, np.cumsum(true)[:-1]))
         covered["narrow"] += sum(holds([one.interval for one in read.bins], dataset, 0.5))
-    assert at_least(covered["dataset"], 4 * RUNS, 0.95)
-    assert at_least(covered["population"], 4 * RUNS, 0.95)
+    # Two bins that sum to 1 are one test.
+    tests, each = (RUNS, 2) if bins == 2 else (4 * RUNS, 1)
+    assert at_least(covered["dataset"] // each, tests, 0.95)
+    assert at_least(covered["population"] // each, tests, 0.95)
     for joint in ("jointly", "band", "sampled band"):
         assert at_least(covered[joint], RUNS, 0.95)
-    assert not at_least(covered["narrow"], 4 * RUNS, 0.95)
+    assert not at_least(covered["narrow"] // each, tests, 0.95)
 
 
+@pytest.mark.parametrize("bins", [2, 5])
 @pytest.mark.parametrize("currency", Currency)
-def test_shares_err_as_predicted(currency: Currency):
+def test_shares_err_as_predicted(currency: Currency, bins: int):
     """Mean square of the error over its prediction, for equal epsilons and uniform bins: 1 up to noise."""
-    bins, people, runs = 5, 400, 600
+    people, runs = 400, 600
     group = [Group(trust=Trust.CENTRAL, epsilon=MICRO, count=people)]
     target = shares.target_of(bins, 0, currency)
     plan = SharesPlan(bins=bins, weighing=weigh_public(group, people, target, 0.0, currency=currency))
@@ -100,10 +105,11 @@ def test_shares_err_as_predicted(currency: Currency):
     rng = np.random.default_rng()
     squares = []
     for _ in range(runs):
-        counts = rng.multinomial(people, np.full(bins, 1 / bins)) * weight
-        noisy = np.array([int(c) + z for c, z in zip(counts, draw(plan.noise, queries=bins), strict=True)])
+        counts = (rng.multinomial(people, np.full(bins, 1 / bins)) * weight)[-plan.counted :]
+        noises = draw(plan.noise, queries=plan.counted)
+        noisy = np.array([int(c) + z for c, z in zip(counts, noises, strict=True)])
         plane = noisy / (people * weight)
-        plane += (1 - plane.sum()) / bins
+        plane = np.array([1 - plane[0], plane[0]]) if bins == 2 else plane + (1 - plane.sum()) / bins
         squares.append(np.mean((plane - 1 / bins) ** 2))
     ratio = np.mean(squares) / plan.predicted_error**2
     error = np.std(squares) / plan.predicted_error**2 / math.sqrt(runs)

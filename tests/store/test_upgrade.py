@@ -10,6 +10,7 @@ from app.services.statistics.questions import Ask
 from app.store import migrate
 from tests.store.test_migrate import downgrade
 from tests.store.workbench import KEY, key, offer, workbench
+from tests.support.databases import execute
 
 pytestmark = pytest.mark.long
 
@@ -122,3 +123,25 @@ async def test_pieces_keep_their_cohorts_through_a_downgrade(empty_database_url:
         study = await bench.services.studies.read(study.definition.slug)
         await bench.services.releases.release(study, Ask(share=200_000), None)
         await bench.assert_clean()
+
+
+async def test_one_count_of_two_bins_is_kept_from_a_version_that_cannot_read_it(
+    empty_database_url: str,
+) -> None:
+    """Nothing is lost: the version stays, and goes down where all pieces have two sums or more."""
+    await migrate.upgrade(empty_database_url)
+    async with workbench(empty_database_url) as bench:
+        study = await bench.study()
+        await bench.crowd(study, 9, epsilon=1)
+        for bins in ("3", "2"):
+            asked = Ask(statistic="histogram", share=100_000, parameters={"bins": bins})
+            await bench.services.shapes.release(study, asked, None)
+        lengths = "SELECT array_agg(cardinality(sums) ORDER BY cardinality(sums)) FROM piece"
+        assert await bench.value(lengths) == [1, 3]
+        await bench.assert_clean()
+    with pytest.raises(RuntimeError, match="have one sum"):
+        await downgrade(empty_database_url, "0045")
+    assert await migrate.current_revision(empty_database_url) == migrate.head_revision()
+    await execute(empty_database_url, "DELETE FROM piece WHERE cardinality(sums) = 1")
+    await downgrade(empty_database_url, "0045")
+    assert await migrate.current_revision(empty_database_url) == "0045"

@@ -49,7 +49,8 @@ def plan_of(
     profile: list[tuple[Trust, float, int]], choices: int = 5, tilt: int = 0, **terms: Any
 ) -> ShapePlan:
     study: StudyDefinition = study_of_choices(choices, **terms)
-    question = resolve(study, Ask(statistic=SHARES, share=MICRO, tilt=None if terms else tilt))
+    of_public = not study.hides_people
+    question = resolve(study, Ask(statistic=SHARES, share=MICRO, tilt=tilt if of_public else None))
     found = shape_kinds.make(study, question, cohorts(profile))
     assert isinstance(found, ShapePlan)
     return found

@@ -29,7 +29,7 @@ from app.services.shapes.questions import (
 )
 from app.services.shapes.tables import TablePlan
 from app.services.statistics.crowds import Crowd
-from app.services.statistics.piece_noise import BIN_NOISES, PieceNoise, of_coordinates
+from app.services.statistics.piece_noise import PieceNoise, of_bins, of_coordinates
 from app.services.statistics.questions import (
     DECLARED,
     MEAN,
@@ -101,7 +101,7 @@ def noise_of_pieces(estimator: str, currency: Currency, sums: int) -> PieceNoise
         sums: How many a piece has.
     """
     by_bins = estimator in ESTIMATORS and ESTIMATORS[estimator].counts_bins
-    return BIN_NOISES[currency] if by_bins else of_coordinates(currency, sums // 2)
+    return of_bins(currency, sums) if by_bins else of_coordinates(currency, sums // 2)
 
 
 def resolve(study: StudyDefinition, ask: Ask) -> ShapeQuestion:

@@ -186,8 +186,8 @@ def added_up(crowd: Crowd, *parts: Sequence[int]) -> tuple[int, ...]:
 
 
 def noisy_counts(crowd: Crowd, plan: SharesPlan, counts: Mapping[int, Sequence[int]]) -> list[int]:
-    """The weights of the people in each bin with exact noise. Draws entropy."""
-    weighted = crowd.weighed(plan.weighing.weights, counts, plan.bins)
+    """The weights of the people in each bin that is counted, with exact noise. Draws entropy."""
+    weighted = crowd.weighed(plan.weighing.weights, counts, plan.bins)[-plan.counted :]
     noise = draw(plan.noise, queries=len(weighted))
     return [value + error for value, error in zip(weighted, noise, strict=True)]
 
@@ -273,7 +273,7 @@ def weigh(
         )
     )
     noises = {
-        place: report_noise(bins, group.epsilon).total / (4 * (bins - 1))
+        place: report_noise(bins, group.epsilon).total / shares.error_unit(bins, study.noise)
         for place, group in enumerate(groups)
         if question.choices and group.trust is Trust.LOCAL and group.participates and group.count
     }

@@ -2,8 +2,9 @@
 
 They keep pieces as steps of means do, see `app.services.statistics.steps`, by the same rules: who pays what,
 who joins a new piece, which one is closed. A piece has one noisy count a bin, or two noisy sums a coordinate,
-each refined independently, at the price of `app.services.statistics.piece_noise`. Weights of a piece are
-planned for each person's whole epsilon (`app.services.shapes.plans.weigh`,
+each refined independently, at the price of `app.services.statistics.piece_noise`; of two bins it has the
+count of the last one, and in questions that versions up to 1.0 began both, so that all pieces of a question
+are alike. Weights of a piece are planned for each person's whole epsilon (`app.services.shapes.plans.weigh`,
 `app.services.shapes.coordinates.weigh`), those of newcomers as if they were asked alone. What counts say
 together is read by `app.estimators.piece_shares`, what sums say by `app.estimators.combination`, beside
 public people and reports, which are read anew.
@@ -33,7 +34,7 @@ from app.estimators.choice_reports import report_noise
 from app.estimators.every_level import at_every_level
 from app.estimators.interface import Linear, NotApplicable
 from app.estimators.piece_shares import combined_shares
-from app.estimators.shares import Noisy
+from app.estimators.shares import Noisy, counts_of
 from app.services.shapes import coordinates, plans
 from app.services.shapes.kinds import noise_of_pieces
 from app.services.shapes.labels import Label
@@ -160,7 +161,8 @@ def plan_step(
         BudgetExhausted: no person can pay for more than there is.
         NotApplicable: no person can take part.
     """
-    noise = noise_of_pieces(question.estimator, study.noise, _sums(study, question))
+    sums = len(pieces[0].sums) if pieces else _sums(study, question)
+    noise = noise_of_pieces(question.estimator, study.noise, sums)
     here = Cohorts.of(cohorts)
     by_label = LabelLedger(study, here, pieces, question, noise)
     ledger = by_label.ledger
@@ -168,7 +170,7 @@ def plan_step(
         return None
     # 1. Weights for each person's whole epsilon.
     step = step_number(before)
-    planner = _Planner(study, question, question.at_whole(), ledger, noise, step, by_label.gone)
+    planner = _Planner(study, question, question.at_whole(), ledger, noise, sums, step, by_label.gone)
     everyone = planner.people(here)
     if everyone is None:
         return None
@@ -222,6 +224,7 @@ class _Planner:
         whole: The question for each person's whole epsilon.
         ledger: Of all people, and their pieces.
         noise: Of the pieces.
+        sums: How many noisy ones each has.
         step: Of the question.
         gone: Numbers of pieces that may have been those of any label.
     """
@@ -231,6 +234,7 @@ class _Planner:
     whole: ShapeQuestion
     ledger: PieceLedger
     noise: PieceNoise
+    sums: int
     step: int
     gone: Sequence[int]
 
@@ -271,7 +275,7 @@ class _Planner:
                 weighed = self.people(newcomers, joining, min(MICRO, tilt)) or people
             return weighed.crowd.by_cohort(weighed.weights)
 
-        return self.ledger.join(number, weigh, self._sums, among=cohorts.column("id"))
+        return self.ledger.join(number, weigh, self.sums, among=cohorts.column("id"))
 
     def label(
         self, where: Mapping[str, str], cohorts: Cohorts, kept: Sequence[Piece], number: int
@@ -303,13 +307,16 @@ class _Planner:
         drawn = self.drawn(pieces, places)
         if people.linear is not None:
             return coordinates.reading(study, self.whole, crowd, replace(sums, steps=drawn), people.linear)
+        bins = len(question.starts) + 1
         reports = {
-            place: report_noise(self._sums, group.epsilon)
+            place: report_noise(bins, group.epsilon)
             for place, group in enumerate(sums.groups)
             if group.trust is Trust.LOCAL and group.participates and group.count
         }
         tilt = (question.tilt or 0) / MICRO
-        plan = combined_shares(self._sums, sums, reports, tilt=tilt, currency=study.noise)
+        plan = combined_shares(
+            bins, sums, reports, tilt=tilt, currency=study.noise, both=self.sums == bins == 2
+        )
         return cast("type[ShapePlan]", question.shape).reading(question, crowd, plan).stepped(drawn)
 
     def drawn(self, pieces: Sequence[Piece], places: Sequence[int]) -> Steps:
@@ -317,11 +324,9 @@ class _Planner:
         firsts = [piece.start for piece in pieces]
         return Steps(firsts=firsts, places=places, step=self.step, normal=self.noise.normal)
 
-    @property
-    def _sums(self) -> int:
-        return _sums(self.study, self.question)
-
 
 def _sums(study: StudyDefinition, question: ShapeQuestion) -> int:
-    """How many noisy sums a piece has: one a bin, two a coordinate."""
-    return 2 * study.dimension if question.estimator == COORDINATES else len(question.starts) + 1
+    """How many noisy sums a piece has."""
+    if question.estimator == COORDINATES:
+        return 2 * study.dimension
+    return counts_of(len(question.starts) + 1, study.relation)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from operator import add
 from typing import Protocol
 
@@ -209,37 +209,38 @@ class GaussianNoise:
 
 
 class LaplaceBins(LaplaceNoise):
-    r"""Of counts by bin: a member who is replaced moves two of them by their weight W.
+    r"""Of counts by bin: a member who is replaced moves `moved` of them by their weight W.
 
-    All counts have noise of one scale b, refined independently. So both answers of a step tell what the
-    second one tells, the first being post-processing of it, and that costs :math:`2 W / b`
-    (`app.accounting.shape_prices`). With the scale 2 at share 1, in units of an epsilon, that is s W.
+    That is two, or the one of two bins that is counted. All counts have noise of one scale b, refined
+    independently. So both answers of a step tell what the second one tells, the first being post-processing
+    of it, and that costs :math:`2 W / b`, or :math:`W / b` (`app.accounting.shape_prices`). With the scale 2,
+    or 1, at share 1, in units of an epsilon, that is s W.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, moved: int) -> None:
         super().__init__()
-        self.unit = float(2 * MICRO)
+        self.moved, self.unit = moved, float(moved * MICRO)
 
     def price(self, unit: float, share: int) -> WeightPrice:
-        noise = DiscreteLaplace(scales=(step_scale(unit, share),) * 2)
+        noise = DiscreteLaplace(scales=(step_scale(unit, share),) * self.moved)
         return lambda weight: bins_cost(weight, noise, Relation.REPLACE_ONE)
 
 
 class GaussianBins(GaussianNoise):
-    r"""Of counts by bin, two of which a member who is replaced moves by their weight W.
+    r"""Of counts by bin, as `LaplaceBins`: each of the m that a member moves is moved by their weight W.
 
-    All draws of all counts together cost :math:`\mu^2 = 2 W^2 s / V`, V being what :math:`\sigma^2 - 9` is at
+    All draws of all counts together cost :math:`\mu^2 = m W^2 s / V`, V being what :math:`\sigma^2 - 9` is at
     share 1, however s was divided up: see `app.mechanisms.refined_gaussian`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, moved: int) -> None:
         super().__init__()
-        self.unit = 2.0 * GAUSSIAN_UNIT + 1
-        self.loss = 2
+        self.unit = math.sqrt(2 * moved) * GAUSSIAN_UNIT + 1
+        self.loss = moved
 
     def price(self, unit: float, share: int) -> WeightPrice:
-        rates = Rates.of_variances([effective_variance(unit) * MICRO / share] * 2)
-        loss = rates.loss([[(0, 1), (1, 1)]])
+        rates = Rates.of_variances([effective_variance(unit) * MICRO / share] * self.loss)
+        loss = rates.loss([[(number, 1) for number in range(self.loss)]])
         return lambda weight: rates.cost(loss, weight)
 
     def finer(self, sums: int) -> Sequence[int]:
@@ -263,11 +264,12 @@ NOISES: Mapping[Currency, PieceNoise] = {
     Currency.GAUSSIAN: GaussianNoise(),
 }
 
-BIN_NOISES: Mapping[Currency, PieceNoise] = {
-    Currency.LAPLACE: LaplaceBins(),
-    Currency.GAUSSIAN: GaussianBins(),
-}
-"""Of counts by bin."""
+
+@cache
+def of_bins(currency: Currency, counts: int) -> PieceNoise:
+    """Of counts by bin, of which there are that many."""
+    moved = min(counts, Relation.REPLACE_ONE.moved)
+    return GaussianBins(moved) if currency.is_gaussian else LaplaceBins(moved)
 
 
 def of_coordinates(currency: Currency, dimension: int) -> PieceNoise:

@@ -47,6 +47,28 @@ def test_bins_cost_the_largest_l1_move_and_less_than_a_micro_more(
 
 
 @pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize("bins", [2, 3])
+@pytest.mark.parametrize("weight", [0, 1, 5])
+def test_a_bin_that_is_counted_alone_costs_one_move_over_all_outputs_and_neighbors(
+    relation: Relation, bins: int, weight: int
+):
+    """Brute force over the places of one person, and of two others, and the outputs around them."""
+    scale, worst = 7.0, Fraction(0)
+    for others in product(range(bins), repeat=2):
+        before = weight * others.count(bins - 1)
+        for moved in moves(bins, relation):
+            after = before + weight * moved[-1]
+            for output in range(-3, 4 * weight + 4):
+                loss = Fraction(abs(output - after) - abs(output - before)) / Fraction(scale)
+                worst = max(worst, abs(loss))
+    cost = bins_cost(weight, DiscreteLaplace(scales=(scale,)), relation)
+    assert 0 <= Fraction(cost, MICRO) - worst < Fraction(1, MICRO)
+    # The control: two counts of bins that both move.
+    both = bins_cost(weight, DiscreteLaplace(scales=(scale, scale)), relation)
+    assert both >= relation.moved * cost - 1
+
+
+@pytest.mark.parametrize("relation", Relation)
 @pytest.mark.parametrize("sigmas", [(3e5, 3e5), (2e6, 2e6, 2e6), (1.5e5, 4e5, 2.25e5, 8e5)])
 @pytest.mark.parametrize("weight", [0, 1, 7, 123_457])
 def test_gaussian_bins_cost_the_largest_l2_move_and_less_than_a_micro_more(
@@ -338,7 +360,7 @@ def test_no_outcome_of_two_levels_tells_neighbors_better_than_the_price_and_one_
 @pytest.mark.parametrize(
     "bad",
     [
-        lambda: bins_cost(1, DiscreteLaplace(scales=(1.0,)), ADD),
+        lambda: bins_cost(1, DiscreteLaplace(scales=()), ADD),
         lambda: bins_cost(1, DiscreteLaplace(scales=(1.0, 0.0)), ADD),
         lambda: bins_cost(1, DiscreteLaplace(scales=(1.0, math.inf)), ADD),
         lambda: bins_cost(-1, DiscreteLaplace(scales=(1.0, 1.0)), ADD),

@@ -1,5 +1,6 @@
 """Shares of choices of central, local and public people together: weights, errors, who pays."""
 
+import math
 from typing import Any
 
 import cvxpy
@@ -24,10 +25,15 @@ PROFILE = [
 
 
 @pytest.mark.parametrize("tilt", [0.0, 0.1, 1.0])
-@pytest.mark.parametrize("choices", [2, 5, 12])
-def test_weights_reach_the_smallest_worst_case_error_that_a_solver_finds(choices: int, tilt: float):
-    plan = plan_of(PROFILE, choices, round(tilt * MICRO))
+@pytest.mark.parametrize(("choices", "delta"), [(2, 0), (5, 0), (12, 0), (2, 1_000_000), (5, 1_000_000)])
+def test_weights_reach_the_smallest_worst_case_error_that_a_solver_finds(
+    choices: int, delta: int, tilt: float
+):
+    """Under Gaussian noise an offer of mu^2 weighs sqrt(2) mu, and a bin has the variance (2 eta)^2."""
+    plan = plan_of(PROFILE, choices, round(tilt * MICRO), delta=delta)
     order = [(group.trust, group.epsilon / MICRO) for group in plan.crowd.groups]
+    if delta:
+        order = [(t, math.sqrt(2 * e) if t is Trust.CENTRAL else e) for t, e in order]
     counts = np.array([group.count for group in plan.crowd.groups], dtype=float)
     weighing, people = plan.plan.weighing, counts.sum()
     ours = np.array(weighing.weights) / weighing.mass * weighing.private + np.array(weighing.reports)
@@ -41,7 +47,12 @@ def test_weights_reach_the_smallest_worst_case_error_that_a_solver_finds(choices
 
     def target(w, scale, variation):
         sampled = (1 - 1 / choices) * square(diagonal @ w) + square(np.diag(np.sqrt(counts * noises)) @ w)
-        return sampled + 8 * (choices - 1) * scale**2 + 2 * tilt**2 * variation**2
+        # Of two choices one is counted, at half of the price that two counts have.
+        return (
+            sampled
+            + (4 if choices == 2 or delta else 8) * (choices - 1) * scale**2
+            + 2 * tilt**2 * variation**2
+        )
 
     w, scale, variation = (
         cp.Variable(len(order), nonneg=True),

@@ -2,6 +2,8 @@
 
 import itertools
 import math
+from dataclasses import replace
+from statistics import NormalDist
 from typing import Any
 
 import cvxpy
@@ -45,7 +47,8 @@ def test_weights_reach_the_smallest_worst_case_error_that_a_solver_finds(kind: i
         target, spread, noise, bias = tree_levels.target_of(tilt), 0.25, 8 * (16 / 9) ** 2, tilt**2
     else:
         target = shares.target_of(kind, tilt)
-        spread, noise, bias = 1 - 1 / kind, 8.0 * (kind - 1), 2 * tilt**2
+        # Of two bins one is counted, at half of the price that two counts have.
+        spread, noise, bias = 1 - 1 / kind, (4.0 if kind == 2 else 8.0) * (kind - 1), 2 * tilt**2
     weighing = weigh_public(CROWD, people, target, tilt, currency=currency)
     weights = np.array(weighing.weights) / weighing.mass
     eta = float(np.max(weights / offers))
@@ -86,6 +89,29 @@ def test_the_predicted_error_is_the_closed_form_for_equal_epsilons():
     mixed = central((1, people // 2), (4, people // 2))
     better = SharesPlan(bins=bins, weighing=weigh_public(mixed, people, shares.target_of(bins, 0), 0))
     assert better.predicted_error < plan.predicted_error
+
+
+@pytest.mark.parametrize("currency", Currency)
+def test_of_two_bins_one_count_has_all_noise_there_is(currency: Currency):
+    """The shares are it over the public total, and the rest, with the noise of one number of [0, 1]."""
+    people = 1000
+    group = [Group(trust=Trust.CENTRAL, epsilon=MICRO, count=people)]
+    weighing = weigh_public(group, people, shares.target_of(2, 0, currency), 0, currency=currency)
+    plan, weight = SharesPlan(bins=2, weighing=weighing), weighing.weights[0]
+    assert plan.counted == 1
+    read = plan.read([300 * weight])
+    assert [one.share for one in read.bins] == pytest.approx([0.7, 0.3])
+    # Epsilon 1 leaves a variance of 2 / n^2, and mu = 1 one of 1 / n^2, in each of both shares.
+    noise = currency.variance / people**2
+    assert 2 * plan.predicted_error**2 == pytest.approx(0.5 / people + 2 * noise, rel=1e-4)
+    (half,) = {round((one.interval.upper - one.interval.lower) / 2, 12) for one in read.bins}
+    quantile = NormalDist().inv_cdf(0.975) if currency.is_gaussian else -math.log(0.05)
+    assert half == pytest.approx(quantile / people, rel=1e-3)
+    # Where both have a count, as pieces of former versions do, the half-width of Laplace noise is larger.
+    both = replace(plan, both=True).read([700 * weight, 300 * weight])
+    assert [one.share for one in both.bins] == pytest.approx([0.7, 0.3])
+    wider = (both.bins[0].interval.upper - both.bins[0].interval.lower) / 2
+    assert wider > 1.2 * half if currency is Currency.LAPLACE else wider == pytest.approx(half, rel=1e-3)
 
 
 def test_public_people_alone_have_next_to_no_noise_and_nobody_has_no_answer():

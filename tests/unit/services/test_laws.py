@@ -121,6 +121,7 @@ COORDINATES: dict[str, Any] = {
 
 CASES = [
     Case(statistic="histogram", parameters={"bins": "4"}, read=all_of("bins", "share"), true=shares_of([4])),
+    Case(statistic="histogram", parameters={"bins": "2"}, read=all_of("bins", "share"), true=shares_of([2])),
     Case(
         statistic="shares", terms=POLL, points=(THIRDS,), read=all_of("choices", "share"), true=shares_of([3])
     ),

@@ -51,9 +51,10 @@ class Asked(ShapeChain):
         super().__init__(study, Ask(statistic=SHARES, by=by, tilt=tilt))
 
 
-def loss(pieces: Sequence[Piece], person: int, gaussian: bool) -> float:
+def loss(pieces: Sequence[Piece], person: int, gaussian: bool, choices: int) -> float:
     """The most that a person's choice moves all counts by: in scales, or squared in standard deviations."""
-    present = [tuple(int(one == choice) for one in range(CHOICES)) for choice in range(CHOICES)]
+    counted = range(choices)[-len(pieces[0].sums) :]
+    present = [tuple(int(one == choice) for one in counted) for choice in range(choices)]
     weights = [
         (member.weight, piece.scale)
         for piece in pieces
@@ -74,18 +75,56 @@ def loss(pieces: Sequence[Piece], person: int, gaussian: bool) -> float:
 
 @pytest.mark.parametrize("study", [STUDY, GAUSSIAN], ids=["laplace", "gaussian"])
 @pytest.mark.parametrize("share", [MICRO, 333_333])
-def test_a_person_pays_for_the_counts_of_the_own_label_to_the_micro(study: StudyDefinition, share: int):
+@pytest.mark.parametrize("choices", [2, CHOICES])
+def test_a_person_pays_for_the_counts_of_the_own_label_to_the_micro(
+    study: StudyDefinition, share: int, choices: int
+):
     """Brute force over the choice of a person before and after, in the counts of all labels."""
+    study = replace(study_of_choices(choices, attributes=study.attributes), delta=study.delta)
     asked, people = Asked(study), [cohort(1, 0, 3), cohort(2, 1, 3, 0.4), cohort(3, 1, 2)]
-    asked.step(share, people, {1: (1, 1, 1), 2: (3, 0, 0), 3: (0, 0, 2)})
+    counts = {1: (1, 1, 1), 2: (3, 0, 0), 3: (0, 0, 2)}
+    asked.step(share, people, {one: own[-choices:] for one, own in counts.items()})
     pieces = [*asked.pieces.values()]
     assert len(pieces) == 2, "one a label that has people"
+    assert {len(piece.sums) for piece in pieces} == {1 if choices == 2 else choices}
     for one in people:
-        charged, lost = asked.spent[one.id], MICRO * loss(pieces, one.id, study.delta > 0)
+        charged, lost = asked.spent[one.id], MICRO * loss(pieces, one.id, study.delta > 0, choices)
         assert lost <= charged * (1 + 1e-9)
         assert charged <= lost + 1.001
         # The control: a label that is charged for half of its move.
         assert lost > charged / 2 + 1
+
+
+@pytest.mark.parametrize("delta", [0, 1_000_000])
+def test_a_question_that_was_begun_with_both_of_two_counts_goes_on_with_both(
+    monkeypatch: pytest.MonkeyPatch, delta: int
+):
+    """As in versions up to 1.0: its first piece is refined, newcomers get the same, at the same prices."""
+    study = replace(study_of_choices(2), delta=delta)
+    people, counts = [cohort(1, 0, 4_000), cohort(2, 0, 900, 0.3)], {1: (3_000, 1_000), 2: (900, 0)}
+    asked, anew = (Asked(study, by="") for _ in range(2))
+    with monkeypatch.context() as former:
+        for module in ("estimators.shares", "estimators.piece_shares", "services.shapes.steps"):
+            former.setattr(f"app.{module}.counts_of", lambda bins, relation: bins)
+        asked.step(MICRO // 4, people, counts)
+    anew.step(MICRO // 4, people, counts)
+    assert [len(one.pieces[1].sums) for one in (asked, anew)] == [2, 1]
+    more, counted = [*people, cohort(3, 0, 2_000)], {**counts, 3: (500, 1_500)}
+    steps = [one.step(MICRO, more, counted) for one in (asked, anew)]
+    assert [{len(piece.sums) for piece in one.pieces.values()} for one in (asked, anew)] == [{2}, {1}]
+    for one in (asked, anew):
+        pieces = [*one.pieces.values()]
+        assert len(pieces) == 2
+        for person in more:
+            lost = MICRO * loss(pieces, person.id, delta > 0, 2)
+            assert lost <= one.spent[person.id] * (1 + 1e-9) <= lost + 1.01
+        read = one.last["choices"]
+        assert sum(share["share"] for share in read) == pytest.approx(1)
+        assert read[0]["share"] == pytest.approx(4_400 / 6_900, abs=0.02)
+    # Of Laplace noise the half of the variance is saved.
+    noises = [step.whole.plan._variance for step in steps if isinstance(step.whole, ShapePlan)]
+    left = [noise * (0.5 if both else 1.0) for noise, both in zip(noises, (True, False), strict=True)]
+    assert left[1] / left[0] == pytest.approx(1 if delta else 0.5, rel=0.02)
 
 
 def test_ten_steps_charge_what_one_answer_does_and_labels_what_a_question_without_them():

@@ -183,24 +183,25 @@ def test_control_a_refinement_after_a_person_left_costs_more_than_the_charge(lef
     assert MICRO * loss(GRID, scales, log_refined, left) > 1.02 * charge
 
 
-def bins_loss(chains, law=log_refined):
-    """Of counts by bin, two of which a neighbor moves by their weight, over all outputs of both steps."""
-    return MICRO * 2 * sum(loss(weight, scales, law) for weight, scales in chains)
+def bins_loss(chains, law=log_refined, moved=2):
+    """Of counts by bin, `moved` of which a neighbor moves by their weight, over all outputs of both steps."""
+    return MICRO * moved * sum(loss(weight, scales, law) for weight, scales in chains)
 
 
+@pytest.mark.parametrize("moved", [1, 2])
 @pytest.mark.parametrize("weight", range(1, 7))
 @pytest.mark.parametrize(("first", "last"), [(MICRO // 10, MICRO), (MICRO // 3, MICRO // 2), (MICRO, MICRO)])
-def test_two_steps_of_counts_by_bin_cost_what_the_last_one_does(weight, first, last):
+def test_two_steps_of_counts_by_bin_cost_what_the_last_one_does(weight, first, last, moved):
     """Weights of a few units, and noise as much smaller, which leaves every price as it is."""
-    noise, unit = LaplaceBins(), 9.0
+    noise, unit = LaplaceBins(moved), 9.0
     scales = tuple(Fraction(step_scale(unit, share)) for share in dict.fromkeys((first, last)))
     charged = noise.price(unit, last)(weight)
-    lost = bins_loss([(weight, scales)])
+    lost = bins_loss([(weight, scales)], moved=moved)
     assert lost <= charged + 1e-6 * charged
     assert lost > 0.9 * charged
     if len(scales) > 1:
-        # Noise that is drawn anew, and a price of one of the two counts that move, are not covered.
-        assert bins_loss([(weight, scales)], log_fresh) > 1.05 * charged
+        # Noise that is drawn anew, and a price of half of what moves, are not covered.
+        assert bins_loss([(weight, scales)], log_fresh, moved) > 1.05 * charged
         assert lost > 0.75 * charged > charged / 2
 
 
