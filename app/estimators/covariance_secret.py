@@ -43,6 +43,7 @@ from app.estimators import confidence
 from app.estimators.covariance import LARGEST, MIDDLE, SecretPair, shown_interval
 from app.estimators.every_level import Ends
 from app.estimators.interface import Coverage
+from app.estimators.moments import MEAN_RISK
 from app.estimators.pivot import (
     NORMAL,
     HullOfMean,
@@ -55,9 +56,6 @@ from app.estimators.pivot import (
     ratio,
 )
 from app.estimators.weighing import Weighing
-
-MEAN_RISK = 0.2
-"""Part of an interval's risk for either mean in it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,7 +54,7 @@ from app.estimators.linear import sizes_of
 from app.estimators.quantiles import ErrorLaw, error_law, laplace_variance
 
 MEAN_RISK = 0.2
-"""Part of an interval's risk for the error of the mean in it; the rest is for the mean square."""
+"""Part of an interval's risk for the error of each mean in it; the rest is for mean squares and products."""
 
 POPULATION_RISK = 0.2
 """Part of the risk of a mean's population interval for the bound on the variance: 95 % are 4 % and 1 %. Of

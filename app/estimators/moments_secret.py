@@ -27,7 +27,7 @@ from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.calibration import GAUSSIAN_UNIT
 from app.estimators.every_level import Ends
 from app.estimators.interface import UNIT_SCALE, Conclusion, Interval, Query, Statistic
-from app.estimators.moments import spread
+from app.estimators.moments import MEAN_RISK, spread
 from app.estimators.pivot import (
     NORMAL,
     HullOfMean,
@@ -43,9 +43,6 @@ from app.estimators.pivot import (
 
 MOMENT_SCALE = 4 * UNIT_SCALE
 """Laplace scale at which four times a weight of W costs W micro-epsilon."""
-
-MEAN_RISK = 0.2
-"""Part of an interval's risk for the mean in it."""
 
 
 def moment_queries(weights: tuple[int, ...]) -> tuple[Query, Query, Query]:

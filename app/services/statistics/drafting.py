@@ -2,13 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from app.core.errors import ServiceError
 from app.core.release import StoredRelease
 from app.core.study import StudyDefinition
 from app.estimators.interface import Accuracy
 from app.services.statistics.levels import Level
+
+
+class Priced(Protocol):
+    """An answer whose price is known [the study's currency]."""
+
+    @property
+    def most(self) -> int:
+        """The largest charge by it."""
+
+    @property
+    def most_in_all(self) -> int:
+        """The same with those that it sharpens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +51,7 @@ class PlannedAnswer:
     mu2_max: int | None = None
 
     @classmethod
-    def of(cls, study: StudyDefinition, accuracy: Accuracy, made: Any, **more: Any) -> Self:
+    def of(cls, study: StudyDefinition, accuracy: Accuracy, made: Priced, **more: Any) -> Self:
         """An answer of this accuracy that charges that much, and what more its kind says of it.
 
         Args:
