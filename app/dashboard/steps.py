@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup, escape
 
-from app.core.numbers import margin
+from app.core.numbers import margin, percent
 from app.dashboard.canvas import Axis, draw_both, points
 from app.dashboard.requests import PageRequest
 from app.dashboard.scales import Linear, Scale, nice_ceiling
+from app.estimators.confidence import LEVEL
 from app.services.work import run
 from app.web.documents.plan import PlanOut
 from app.web.documents.release import IntervalOut, PublishedOut
@@ -26,13 +27,18 @@ class ShownStep:
 
     Attributes:
         release: The answer.
-        half: Half of its widest 95 % interval [its unit].
+        half: Half of its widest interval [its unit].
         always: The same of what holds at all steps at once; None of an answer that does not say it.
     """
 
     release: PublishedOut[Any]
     half: float
     always: float | None
+
+    @property
+    def level(self) -> float:
+        """Of its intervals."""
+        return float(self.release.sharpened[0].interval.level)
 
     @classmethod
     def of(cls, release: PublishedOut[Any]) -> "ShownStep":
@@ -49,11 +55,14 @@ def _half(intervals: Sequence[IntervalOut]) -> float:
     return float(max(one.upper - one.lower for one in intervals)) / 2
 
 
-async def steps_of(request: PageRequest, release: Published) -> list[ShownStep]:
-    """The newest steps of shares among which a release is, the oldest first; none of a single answer."""
+async def steps_of(request: PageRequest, release: Published, level: float = LEVEL) -> list[ShownStep]:
+    """The newest steps of shares among which a release is, the oldest first; none of a single answer.
+
+    Their intervals are at the level, or all at 95 % where one of them keeps no others.
+    """
     if not (isinstance(release, PublishedOut) and release.sharpened):
         return []
-    stored = await request.api.services.releases.steps(release.id, MOST)
+    stored = await request.api.services.releases.steps(release.id, MOST, level)
     found = await run(lambda: [published(one.body) for one in stored])
     steps = [ShownStep.of(one) for one in found if isinstance(one, PublishedOut) and one.sharpened]
     return steps if len(steps) > 1 and any(one.release.id == release.id for one in steps) else []
@@ -90,6 +99,7 @@ def plot(steps: Sequence[ShownStep], plan: PlanOut | None = None) -> Markup:
         for one, text in ((plan.newcomers, "newcomers only"), (following, f"share {plan.share:g}, planned")):
             if one is not None and one.half_width is not None:
                 ahead.append(_Dot(one.epsilon_max_total, one.half_width, text))
+    level = percent(steps[0].level)
     most = nice_ceiling(max(one.spent for one in (*taken, *ahead)))
     top = nice_ceiling(max(one.half for one in (*taken, *always, *ahead)))
 
@@ -114,8 +124,8 @@ def plot(steps: Sequence[ShownStep], plan: PlanOut | None = None) -> Markup:
         ]
 
     return draw_both(
-        "Half of the 95 % interval against the epsilon spent, step by step",
+        f"Half of the {level} interval against the epsilon spent, step by step",
         Axis("epsilon spent in all, at most", partial(Linear, 0, most)),
-        Axis("± of the 95 % interval", partial(Linear, 0, top)),
+        Axis(f"± of the {level} interval", partial(Linear, 0, top)),
         marks,
     )

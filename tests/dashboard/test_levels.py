@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.core.numbers import headline, percent
+from app.core.numbers import headline, margin, percent
 from app.estimators.confidence import LEVELS
 from app.services.statistics import releases as listed
 from tests.api.service import Service
@@ -23,7 +23,7 @@ QUESTIONS: tuple[dict[str, Any], ...] = (
 
 
 async def made(service: Service, study: str, question: dict[str, Any]) -> dict[str, Any]:
-    asked = {**question, "share": 0.15}
+    asked = {"share": 0.15, **question}
     answer = await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json=asked)
     assert answer.status_code == 201, answer.text
     return dict(answer.json())
@@ -78,6 +78,28 @@ async def test_what_is_read_off_an_answer_is_read_at_its_level(browser: Browser,
     assert f"{shown.estimate} ({shown.lower} to {shown.upper})" in text_of(page)
     assert '<input type="hidden" name="level" value="0.8">' in page
     assert "between=region%3Anorth%2Csouth&amp;level=0.99" in page
+
+
+async def test_the_steps_of_an_answer_are_read_at_its_level(browser: Browser, service: Service):
+    study = await regions(service)
+    question = {"statistic": "mean", "measure": "income"}
+    first = (await made(service, study, question))["id"]
+    second = (await made(service, study, {**question, "share": 0.3}))["id"]
+    await browser.log_in("analyse")
+    for level in LEVELS:
+        page = (await browser.get(f"/dashboard/releases/{second}?level={level}")).text
+        assert levels_said(page) == {percent(level)}
+        assert f"± of the {percent(level)} interval" in text_of(page)
+        for one in (first, second):
+            path = f"/v1/releases/{one}?level={level}"
+            ends = (await service.call("GET", path, "analyse")).json()["interval"]
+            assert f"± {margin((ends['upper'] - ends['lower']) / 2)} for epsilon" in page
+    # A step of before other levels were kept: all are at 95 %, and say so.
+    await sql(service, "ALTER TABLE release DISABLE TRIGGER USER")
+    await sql(service, f"UPDATE release SET kept_ends = NULL WHERE id = '{first}'")
+    page = (await browser.get(f"/dashboard/releases/{second}?level=0.8")).text
+    assert "± of the 95 % interval" in text_of(page)
+    assert "80 % interval" in page
 
 
 async def test_of_a_large_answer_the_labels_of_the_page_have_the_ends_of_the_level(

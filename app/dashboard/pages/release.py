@@ -34,6 +34,9 @@ from app.web.documents.shape import (
 from app.web.documents.study_out import StudyOut
 from app.web.request import uuid_of
 
+MOST_LEVELED = 64 * 1024
+"""Size of an answer up to which its steps are read at its level [bytes]."""
+
 LABELS = 20
 """Labels on a page, of a large answer that has several numbers for each."""
 
@@ -67,7 +70,9 @@ async def show(request: PageRequest) -> Response:
         (charges,) = await services.releases.charges([release], most=CHARGES + 1)
     study = await request.study(release.study)
     shown = await run(published, release.body)
-    sharpened = await steps.steps_of(request, shown)
+    # Those of large answers are not read as a whole, which other levels need.
+    large = len(release.body) > MOST_LEVELED
+    sharpened = await steps.steps_of(request, shown, LEVEL if large else level)
     better = await _better(request, study, shown)
     names = PREDICTION if isinstance(shown, CorrelationReleaseOut) else READINGS
     fields = forms.given(request.query_params, *names)

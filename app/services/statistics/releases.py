@@ -12,6 +12,7 @@ from app.core.records import CohortCharge
 from app.core.release import Draft, StoredRelease
 from app.core.study import Study
 from app.estimators import confidence
+from app.estimators.interface import NotApplicable
 from app.services import work
 from app.services.observer import Observer
 from app.services.paging import Page, decode_cursor, page_of
@@ -147,12 +148,24 @@ class Releases(Answering[ReleaseRequest, MeanSituation]):
 
         return await self._database.run_tx("release.page", body)
 
-    async def steps(self, release_id: UUID, most: int) -> list[StoredRelease]:
-        """The newest steps of the shares of a release's question, the oldest of them first."""
+    async def steps(
+        self, release_id: UUID, most: int, level: float = confidence.LEVEL
+    ) -> list[StoredRelease]:
+        """The newest steps of the shares of a release's question, the oldest of them first.
+
+        Their intervals are at the level, or all at 95 % where one of the steps keeps no others.
+        """
         found = await self._database.run_tx(
             "release.steps", lambda c: release_lists.read_steps(c, release_id, limit=most)
         )
-        return found[::-1]
+        found = found[::-1]
+        if level == confidence.LEVEL:
+            return found
+        try:
+            # Ends are kept in the order of the whole answer.
+            return [await self.read_at(await self.get(one.id), level) for one in found]
+        except NotApplicable:
+            return found
 
     async def charges(
         self, releases: Sequence[StoredRelease], *, most: int | None = None
