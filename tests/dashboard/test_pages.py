@@ -324,6 +324,21 @@ async def test_every_page_says_which_version_it_is_and_where_the_api_is_describe
     assert (await browser.client.get(link[1])).status_code == 200
 
 
+@pytest.mark.parametrize("most", [10, 20])
+async def test_what_is_free_is_said_where_more_may_be_offered_than_is_charged(
+    admin: Browser, service: Service, monkeypatch: pytest.MonkeyPatch, most: int
+):
+    async def point(*_: object) -> int:
+        return 19_699_903
+
+    monkeypatch.setattr(service.api.services.releases, "saturation", point)
+    study = await service.study(epsilon={"min": 0.001, "max": most})
+    await admin.get(f"/dashboard/studies/{study}")
+    said = text_of(admin.page).partition("Privacy for free")[2]
+    assert ("Everything that is offered is used." in said) == (most == 10)
+    assert ("up to 19.699903 all of it 20 19.699903" in said) == (most == 20)
+
+
 async def test_the_answers_stand_before_the_price_of_new_ones(admin: Browser, service: Service, study: str):
     await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json={})
     await admin.get(f"/dashboard/studies/{study}")
