@@ -259,7 +259,7 @@ def _show_series(found: Series) -> None:
 def _of_series(statistic: str) -> Command:
     """The command that reads a statistic off a series."""
 
-    @asks(["where", "measure"])
+    @asks(["where", "measure", "level"])
     @asks_service(_show_series)
     def read(client: Client, study: StudyName, question: dict[str, Any]) -> Series:
         found: Series = getattr(client, statistic)(study, **question)

@@ -59,6 +59,11 @@ class Wave:
     population_interval: Interval
     error: KnownError | None
 
+    @property
+    def clipped(self) -> bool:
+        """Whether noise carried it out of its range, so that less of it is shown than is combined."""
+        return self.error is not None and not self.lower <= self.error.center <= self.upper
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Combined:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.api.service import Service, assert_problem
+from tests.api.test_level import sql
 
 MOOD: dict[str, Any] = {"series": "mood", "lower": 0, "upper": 100}
 REGIONS: dict[str, Any] = {"attributes": {"region": ["north", "south"]}}
@@ -69,6 +70,24 @@ async def test_a_change_and_a_trend_are_read_off_what_is_published(
         assert f"since {one['answers'][0]['study']}" in one["in_words"]
         assert one["interval"]["lower"] <= one["estimate"] <= one["interval"]["upper"]
     assert await service.rows() == before, "it costs nothing, and writes nothing"
+
+
+async def test_a_mean_that_was_clipped_is_said_to_count_as_before(service: Service) -> None:
+    studies = [await week(service, number, 40) for number in (1, 2)]
+    clipped = "a mean that noise carried out of the range counts as what it was before it was clipped"
+    plain = (await read(service, studies[1], "change")).json()
+    assert clipped not in plain["in_words"]
+    first = await mean(service, studies[0])
+    await sql(service, "ALTER TABLE release DISABLE TRIGGER USER")
+    await sql(
+        service,
+        "UPDATE release SET body = convert_to(CAST(jsonb_set(CAST(convert_from(body, 'UTF8') AS jsonb), "
+        f"'{{error,center}}', '-5') AS text), 'UTF8') WHERE id = '{first['id']}'",
+    )
+    for statistic in ("change", "trend"):
+        said = (await read(service, studies[1], statistic)).json()
+        assert said["estimate"] > plain["estimate"]
+        assert said["in_words"].endswith(f"; {clipped}")
 
 
 async def test_studies_without_an_answer_are_left_out_and_named(service: Service) -> None:

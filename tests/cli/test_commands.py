@@ -633,6 +633,8 @@ def test_the_examples_of_the_help_are_answered(ask: Asker) -> None:
     assert len(lines) > 25
     for slug in ("mood-1", "mood-2"):
         assert ask("analyse", "mean", slug).status == 0
+    for statistic in ("change", "trend"):
+        assert "(80% interval)" in ask("analyse", statistic, "mood-2", "--level", "0.8").output
     # A study takes and says nothing more behind these.
     ends = ("study close", "study retire")
     for line in sorted(lines, key=lambda line: line.startswith(ends)):

@@ -30,6 +30,9 @@ ASKED = ("where", "measure", "of", "level")
 """What may be asked of them beside the statistic."""
 
 
+_CLIPPED = "; a mean that noise carried out of the range counts as what it was before it was clipped"
+
+
 class WaveOut(WireOut):
     """The published mean of one study of a series."""
 
@@ -95,6 +98,7 @@ class SeriesOut(WireOut):
             ) from None
         since = used[0][0].definition.slug
         shown = headline(read.estimate, read.interval.lower, read.interval.upper).in_words
+        kept = any(one.clipped for one in waves)
         level = f"{100 * read.interval.level:g}%"
         per = f"since {since}" if statistic == CHANGE else f"per study since {since}"
         return cls.model_validate(
@@ -118,7 +122,7 @@ class SeriesOut(WireOut):
                     for one, document in used
                 ],
                 "without_answer": [one.definition.slug for one, its in found if its is None],
-                "in_words": f"{shown} {per} ({level} interval)",
+                "in_words": f"{shown} {per} ({level} interval)" + (_CLIPPED if kept else ""),
             }
         )
 
