@@ -298,7 +298,7 @@ _READ_OFF = (
     "public."
 )
 _PART = "part of all people"
-_OF_SPREAD = "of the correlation of independent numbers, spread as answers told or over half of their ranges"
+_OF_SPREAD = "of the correlation of independent numbers, spread as answers told or as guessed"
 
 STATISTICS: Mapping[str, Statistic] = {
     "mean": Statistic(

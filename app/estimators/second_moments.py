@@ -58,7 +58,7 @@ class MomentsReader(PairReader):
 
     workload: ClassVar[Workload] = Workload.MOMENTS
     largest: ClassVar[float] = 1.0
-    expected: Ends = (GUESS.spread, GUESS.spread)
+    expected: Ends = (GUESS.spread_in_pair, GUESS.spread_in_pair)
 
     @property
     def deviations(self) -> float:

@@ -30,8 +30,8 @@ class ExpectedValues:
     Attributes:
         mean: Their mean, in the data's unit.
         sd: Their standard deviation, in the data's unit; None where the error depends on none.
-        guess: Whether no answer has said it yet: values spread evenly over half of the range. That of a
-            standard deviation may then be several times as large or as small.
+        guess: Whether no answer has said it yet. The error of a standard deviation may then be several times
+            as large or as small.
     """
 
     mean: float

@@ -102,6 +102,8 @@ async def test_variances_and_deviations_miss_by_about_what_was_planned(
             assert expected["sd"] == pytest.approx(answer["estimate"]), "as published"
         else:
             assert expected["mean"] == WIDTH / 4
+            assert expected["sd"] == pytest.approx(WIDTH / math.sqrt(48))
+            assert f"a standard deviation of {expected['sd']:.3g}, a guess" in plan["in_words"]
         if statistic == "variance":
             assert answer["predicted_error"] == pytest.approx(first["predicted_error"])
         if secret:

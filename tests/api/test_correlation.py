@@ -142,13 +142,41 @@ async def test_spreads_that_answers_told_decide_what_is_predicted(service: Servi
     for measure, width in (("income", 9000), ("age", 80)):
         found = await get(service, study, "statistics/sd", measure=measure, share=0.2)
         told.append(found["estimate"] / width)
-    # Even numbers over half of a range have a standard deviation of a range width over the root of 48.
-    known = guessed / 48 / (told[0] * told[1])
+    # The guess is a standard deviation of a fifth of either range.
+    known = guessed / 25 / (told[0] * told[1])
     assert known > 1.2 * guessed, "incomes fill a third of their range"
     assert await predicted() == pytest.approx(known, rel=0.01)
     planned = await predicted()
     found = await get(service, study, "statistics/correlation", share=0.5, **PAIR)
     assert found["predicted_error"] == planned
+
+
+@pytest.mark.refuses
+async def test_no_guess_refuses_a_correlation_of_values_that_fill_their_range(service: Service):
+    """Yes or no, and ratings: what is asked of 300 people at epsilon 1 says something, and of 60 nothing."""
+    measures = {"yes": {"lower": 0, "upper": 1}, "rating": {"lower": 1, "upper": 5}}
+    asked = {"measures": "yes,rating", "share": 1}
+    for people, status in ((60, 409), (300, 200)):
+        study = await service.study(lower=None, upper=None, measures=measures)
+        records = [
+            {
+                "subject": f"p{place}",
+                "values": {"yes": place % 2, "rating": 1 + (place // 3 + 2 * (place % 2)) % 5},
+                "epsilon": 1,
+                "trust": "central",
+            }
+            for place in range(people)
+        ]
+        path = f"/v1/studies/{study}"
+        await service.call("POST", f"{path}/contributions/batch", "contribute", json=records)
+        plan = await get(service, study, "plan", statistic="correlation", **asked)
+        answer = await service.call("GET", f"{path}/statistics/correlation", "analyse", params=asked)
+        assert answer.status_code == status, answer.text
+        assert (plan["refusal"] is None) == (status == 200)
+    (planned,) = plan["estimators"]
+    interval = answer.json()["interval"]
+    assert interval["upper"] - interval["lower"] < 2
+    assert planned["predicted_error"] < 0.15
 
 
 @pytest.mark.refuses

@@ -154,12 +154,22 @@ class CorrelationPlan(PairPlan):
 
     @classmethod
     async def informed(cls, connection: Connection, study: Study, question: ShapeQuestion) -> ShapeQuestion:
-        """See `ShapeEstimator`: of both numbers the variance that the last answer says, or a guess."""
-        spreads = []
+        """See `ShapeEstimator`: of both numbers the variance that the last answer says, or guesses."""
+        both = []
         for name in question.pair:
             last = await store.read_last_spread(connection, study.id, name)
-            spreads.append(planning.expected_values(study.definition.of_measure(name), None, last).spread)
-        return replace(question, spreads=(spreads[0], spreads[1]))
+            both.append(planning.expected_values(study.definition.of_measure(name), last, last))
+        first, second = both
+        return replace(
+            question,
+            spreads=(first.spread_in_pair, second.spread_in_pair),
+            most=(first.most, second.most),
+        )
+
+    def told(self, study: StudyDefinition, question: ShapeQuestion) -> float:
+        """As of every plan; before an answer told of a spread for the most that it ordinarily is."""
+        most = replace(cast(MomentsReader, self.plan), expected=question.most)
+        return super(CorrelationPlan, replace(self, plan=most)).told(study, question)
 
     @classmethod
     def _reader(cls, study: StudyDefinition, question: ShapeQuestion, crowd: Crowd) -> PairReader:

@@ -194,6 +194,7 @@ class ShapeQuestion(AnyQuestion):
         expected: Of a found range the one that was found last, or None. No part of the question.
         spreads: The variances of a pair that a correlation is planned for [range width squared]. No part of
             the question.
+        most: Those for which it must say something, else it is refused [the same]. No part of the question.
     """
 
     shape: type[ShapeEstimator]
@@ -210,7 +211,8 @@ class ShapeQuestion(AnyQuestion):
     special: Mapping[str, object] = field(default_factory=dict)
     spread: bool = False
     expected: ExpectedRange | None = None
-    spreads: tuple[float, float] = (GUESS.spread, GUESS.spread)
+    spreads: tuple[float, float] = (GUESS.spread_in_pair, GUESS.spread_in_pair)
+    most: tuple[float, float] = (GUESS.most, GUESS.most)
 
     @property
     def size(self) -> float | None:

@@ -167,4 +167,5 @@ def expected_values(
     return ExpectedValues(
         mean=None if mean is None else min(max((mean - float(study.grid.lower)) / width, 0.0), 1.0),
         variance=None if variance is None else max(variance, 0.0) / width**2,
+        two=study.grid.lower == 0 and study.grid.upper == 1,
     )

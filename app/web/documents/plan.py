@@ -92,8 +92,8 @@ class ExpectedValuesOut(WireOut):
         description="Their standard deviation, in the data's unit; null where the error depends on none."
     )
     guess: bool = Field(
-        description="Whether no answer has said it yet: values spread evenly over half of the range. That "
-        "of a standard deviation may then be several times as large or as small."
+        description="Whether no answer has said it yet. The error of a standard deviation may then be "
+        "several times as large or as small."
     )
 
 
@@ -374,10 +374,10 @@ def _in_range(one: PlannedEstimator) -> str:
 
 def _guessed(one: PlannedEstimator) -> str:
     """Whether its predicted error rests on a guess."""
-    guessed = one.expected_values is not None and one.expected_values["guess"]
-    return (
-        "; its predicted error is for values spread evenly over half of the range, a guess" if guessed else ""
-    )
+    found = one.expected_values
+    if found is None or not found["guess"]:
+        return ""
+    return f"; its predicted error is for a standard deviation of {found['sd']:.3g}, a guess"
 
 
 def _gives(one: PlannedEstimator | Newcomers, most: bool) -> str:

@@ -14,7 +14,7 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import Currency, Relation, StudyDefinition
 from app.estimators import second_moments
-from app.estimators.expected import GUESS
+from app.estimators.expected import GUESS, ExpectedValues
 from app.services.shapes import covariances
 from app.services.shapes import kinds as shape_kinds
 from app.services.shapes.covariances import PairPlan
@@ -52,7 +52,7 @@ def made(
     people: list[Cohort],
     statistic: str = CORRELATION,
     *,
-    spreads: tuple[float, float] = (GUESS.spread, GUESS.spread),
+    spreads: tuple[float, float] = (GUESS.spread_in_pair, GUESS.spread_in_pair),
     **asked: Any,
 ) -> Any:
     tilt = None if study.relation is Relation.ADD_REMOVE_ONE else 0
@@ -316,6 +316,63 @@ def test_no_coefficient_of_public_noise_is_larger_wherever_the_means_are(study: 
         allowed = seen.noises(1, -slope, 0, -slope * away, away)
         assert of_x <= allowed[0] * (1 + 1e-12)
         assert of_y <= allowed[1] * (1 + 1e-12)
+
+
+def rated(rng: np.random.Generator, n: int) -> np.ndarray:
+    return np.rint(np.clip(2 + rng.normal(0, 1.1, n), 0, 4)) / 4
+
+
+def incomes(rng: np.random.Generator, n: int) -> np.ndarray:
+    return np.minimum(rng.lognormal(7.6, 0.55, n), 9000) / 9000
+
+
+def minutes(rng: np.random.Generator, n: int) -> np.ndarray:
+    return np.clip(rng.normal(45, 15, n), 0, 120) / 120
+
+
+def yes(rng: np.random.Generator, n: int) -> np.ndarray:
+    return (rng.random(n) < 0.4).astype(float)
+
+
+def even(rng: np.random.Generator, n: int) -> np.ndarray:
+    return rng.random(n)
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [(yes, yes), (yes, rated), (yes, even), (rated, rated), (even, even), (incomes, minutes)],
+    ids=lambda kinds: " and ".join(kind.__name__ for kind in kinds),
+)
+def test_a_guess_predicts_ordinary_pairs_to_within_half_and_twice_and_more_of_skewed_ones(kinds):
+    """400 draws about 3,000 people, the mean of whose squares errs by 7 %."""
+    rng = np.random.default_rng(11)
+    guesses = [ExpectedValues(two=kind is yes) for kind in kinds]
+    spreads = guesses[0].spread_in_pair, guesses[1].spread_in_pair
+    low, high = (0.3, 0.6) if incomes in kinds else (0.7, 2.2)
+    for study, size in ((HOUSEHOLD, None), (least_of(SECRET), 3000.0)):
+        plan = plan_of(study, [cohort(1, MICRO, 3000)], spreads=spreads, expected_size=size)
+        values = np.stack([kind(rng, 3000) for kind in kinds], axis=1)
+        for one, guess in zip(values.T, guesses, strict=True):
+            # What a refusal is decided for, but for an eighth more.
+            assert one.var() < 1.125 * guess.most
+        points = np.rint(values * GRID_SIZE).astype(np.int64)
+        sums, truth = {1: sums_of(points, study)}, true(points)["correlation"]
+        errors = []
+        for _ in range(400):
+            seen, _ = plan.plan.seen(plan.noisy(sums)[0])  # type: ignore[attr-defined]
+            both, first, second = seen.moments
+            errors.append(both / math.sqrt(first * second) - truth)
+        assert low < plan.predicted_error / math.sqrt(np.mean(np.square(errors))) < high
+
+
+def test_a_published_mean_or_variance_takes_the_place_of_a_guess():
+    guess, told = ExpectedValues(two=True), ExpectedValues(two=True, mean=0.1)
+    assert (guess.spread, guess.spread_in_pair, guess.most) == (3 / 16, 3 / 16, 1 / 4)
+    assert told.spread == told.spread_in_pair == told.most == pytest.approx(0.09)
+    assert (GUESS.spread, GUESS.spread_in_pair, GUESS.most) == (1 / 48, 1 / 25, 1 / 12)
+    for two in (True, False):
+        one = ExpectedValues(two=two, variance=0.24)
+        assert one.spread == one.spread_in_pair == one.most == 0.24
 
 
 @pytest.mark.parametrize("spread", [(1.0, 1.0), (0.5, 0.5), (0.5, 0.7)], ids=str)
