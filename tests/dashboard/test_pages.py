@@ -324,6 +324,17 @@ async def test_every_page_says_which_version_it_is_and_where_the_api_is_describe
     assert (await browser.client.get(link[1])).status_code == 200
 
 
+async def test_one_person_is_no_people(admin: Browser, service: Service):
+    study = await service.study()
+    await service.crowd(study, 1)
+    asked = {"share": 0.1, "allow_worse": True}
+    assert (
+        await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json=asked)
+    ).status_code == 201
+    await admin.get(f"/dashboard/studies/{study}")
+    assert "The mean of 1 person is" in text_of(admin.page)
+
+
 @pytest.mark.parametrize("most", [10, 20])
 async def test_what_is_free_is_said_where_more_may_be_offered_than_is_charged(
     admin: Browser, service: Service, monkeypatch: pytest.MonkeyPatch, most: int

@@ -358,6 +358,9 @@ def _in_words(
         none = f"it is refused: {planned.refusal.detail}"
     elif not planned.estimators:
         none = "no estimator has an answer to this question now"
+        if planned.refusal is not None:
+            why = planned.refusal.detail.removesuffix(".")
+            none += f": {why[:1].lower()}{why[1:]}"
     else:
         return said or "an answer costs no person anything"
     return f"{said}; {none}" if said else none
