@@ -61,6 +61,7 @@ HISTOGRAMS = (
 QUESTIONS: Mapping[str, Ask] = {
     "mean": Ask(share=MICRO),
     "histogram": Ask(statistic="histogram", share=MICRO),
+    "two bins": Ask(statistic="histogram", share=MICRO, parameters={"bins": "2"}),
 }
 
 
@@ -85,8 +86,10 @@ def plain(here: Installation, port: int, *, quick: bool) -> Iterator[Ratio]:
     for people, known in peers.answers(list(peers.crowds()), often):
         crowd = Crowd.plain(f"{people.name}-{len(people.values)}", people)
         fill(here, port, crowd)
-        ours = _parts(drafted(here, crowd.slug, {name: (ask, draws) for name, ask in QUESTIONS.items()}))
-        yield _plain_laplace(people, ours["mean"])
+        answers = drafted(here, crowd.slug, {name: (ask, draws) for name, ask in QUESTIONS.items()})
+        ours = _parts(answers)
+        yield _plain_laplace("mean", people, people.errors("mean", _estimates(ours["mean"])))
+        yield _plain_laplace("one of two bins", people, _errors_of_two_bins(people, answers["two bins"]))
         for library, theirs in known.items():
             yield from _beside(people, library, ours, theirs)
         yield from _half_widths(people, ours)
@@ -116,12 +119,18 @@ def _estimates(parts: Sequence[Sequence[Answer]]) -> list[list[float]]:
     ]
 
 
-def _plain_laplace(people: People, parts: Sequence[Sequence[Answer]]) -> Ratio:
+def _errors_of_two_bins(people: People, answers: Sequence[Answer]) -> list[float]:
+    """Of the share of the upper half of the range, which includes its middle, as a part of all people."""
+    true = float(np.mean(people.values >= people.lower + people.width / 2))
+    return [answer["bins"][1]["share"] - true for answer in answers]
+
+
+def _plain_laplace(name: str, people: People, errors: Sequence[float]) -> Ratio:
     return Ratio.of_mean_squares(
-        people.errors("mean", _estimates(parts)),
+        errors,
         [math.sqrt(2) / len(people.values) / peers.EPSILON],
         section="accuracy: plain",
-        name=f"mean of {people.name}, n {len(people.values):,}, beside Laplace noise",
+        name=f"{name} of {people.name}, n {len(people.values):,}, beside Laplace noise",
         goal=PLAIN_GOAL,
         root=True,
         note=f"plain: all people offer epsilon {peers.EPSILON:g}, and the share is 1; Laplace noise of the "
