@@ -276,9 +276,9 @@ class CovarianceReader(PublicPair):
 
     @property
     def predicted_error(self) -> float:
-        """Root mean square error where both means lie in the middle [data's units]."""
+        """Root mean square error about the dataset where both means lie in the middle [data's units]."""
         noise = (1 if self.normal else 2) * sum((scale / 2) ** 2 for scale in self.scales)
-        square = self.weighing.squares / 16 + noise + (self.weighing.bias / 2) ** 2
+        square = self.weighing.uneven / 16 + noise + (self.weighing.bias / 2) ** 2
         return self.unit * min(LARGEST, math.sqrt(square))
 
     @property

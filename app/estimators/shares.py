@@ -151,13 +151,13 @@ class SharesPlan:
 
     @property
     def predicted_error(self) -> float:
-        """Root mean square error of a bin's share, over all bins."""
+        """Root mean square error of a bin's share about the dataset, over all bins."""
         rest = 1 - 1 / self.bins
         if self.weighing.is_public:
             noise = self.bins * self._left(1) * self._variance
             noise += sum(group.scale * group.noise.total for group in self.reported)
             bias = 2 * self.weighing.bias**2
-            return min(1.0, math.sqrt((rest * self.weighing.squares + noise + bias) / self.bins))
+            return min(1.0, math.sqrt((rest * self.weighing.uneven + noise + bias) / self.bins))
         if not self.people:
             return 1.0
         noise = rest * self._of_bin * max(1, len(self.parts)) / (self.weighing.cap * self.people) ** 2

@@ -265,11 +265,11 @@ async def test_what_no_device_reports_is_refused(service: Service, report: float
 
 
 async def test_the_predicted_error_over_http_is_the_closed_form(service: Service):
-    """K = 5, n people of epsilon 1: sqrt(((1 - 1/K) / n + 8 (K - 1) / n^2) / K) a share, within 2 %."""
+    """K = 5, n people of epsilon 1: sqrt(8 (K - 1) / K) / n a share, within 2 %."""
     study = await poll(service, default_share=1, tilt=0)
     await vote(service, study, {"red": 300, "blue": 200})
     (planned,) = (await get(service, study, "plan", statistic="shares"))["estimators"]
-    assert planned["predicted_error"] == pytest.approx(((0.8 / 500 + 32 / 500**2) / 5) ** 0.5, rel=0.02)
+    assert planned["predicted_error"] == pytest.approx((32 / 5) ** 0.5 / 500, rel=0.02)
     assert planned["answers_left"] == 1
 
 

@@ -79,11 +79,11 @@ def test_weights_reach_the_smallest_worst_case_error_that_a_solver_finds(kind: i
 
 
 def test_the_predicted_error_is_the_closed_form_for_equal_epsilons():
-    """K = 5 at epsilon 1: all bins together err by (1 - 1/K) / n + 8 (K - 1) / (n epsilon)^2 at most."""
+    """K = 5 at epsilon 1: all bins err by 8 (K - 1) / (n epsilon)^2 about the people who are there."""
     people, bins = 1000, 5
     weighing = weigh_public(central((1, people)), people, shares.target_of(bins, 0), 0)
     plan = SharesPlan(bins=bins, weighing=weighing)
-    total = (1 - 1 / bins) / people + 8 * (bins - 1) / people**2
+    total = 8 * (bins - 1) / people**2
     assert bins * plan.predicted_error**2 == pytest.approx(total)
     # Personal epsilons are never worse than the least epsilon for all.
     mixed = central((1, people // 2), (4, people // 2))
@@ -103,7 +103,7 @@ def test_of_two_bins_one_count_has_all_noise_there_is(currency: Currency):
     assert [one.share for one in read.bins] == pytest.approx([0.7, 0.3])
     # Epsilon 1 leaves a variance of 2 / n^2, and mu = 1 one of 1 / n^2, in each of both shares.
     noise = currency.variance / people**2
-    assert 2 * plan.predicted_error**2 == pytest.approx(0.5 / people + 2 * noise, rel=1e-4)
+    assert 2 * plan.predicted_error**2 == pytest.approx(2 * noise, rel=1e-4)
     (half,) = {round((one.interval.upper - one.interval.lower) / 2, 12) for one in read.bins}
     quantile = NormalDist().inv_cdf(0.975) if currency.is_gaussian else -math.log(0.05)
     assert half == pytest.approx(quantile / people, rel=1e-3)

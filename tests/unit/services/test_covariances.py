@@ -111,7 +111,7 @@ def test_intervals_cover_and_those_of_a_third_do_not(study: StudyDefinition, off
     least = runs * 0.95 - 5 * math.sqrt(runs * 0.95 * 0.05)
     assert min(held, population) >= least
     assert control < least
-    assert math.sqrt(np.mean(np.square(errors))) < 1.2 * plan.predicted_error
+    assert 0.8 < math.sqrt(np.mean(np.square(errors))) / plan.predicted_error < 1.2
 
 
 SAME: dict[str, Any] = {"epsilon_min": MICRO, "epsilon_max": MICRO}
