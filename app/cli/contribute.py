@@ -282,10 +282,10 @@ def _show_check(found: FileCheck, study: Study, given: Sequence[str], *, as_json
     lines += [
         f"{found.faulty:,} of {counted(len(found.file), 'row')} would be refused. Nothing was sent or stored."
     ]
+    if len(found.file):
+        lines += ["To import it:", command]
     # One line each, however long: the command is copied.
-    console.print(
-        "\n".join([*lines, "To import it:", command]), markup=False, highlight=False, soft_wrap=True
-    )
+    console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager

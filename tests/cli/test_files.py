@@ -180,6 +180,10 @@ def test_a_check_says_all_faults_of_all_rows_and_a_confirmation_imports_the_othe
         file.write_text("Name,Kosten,Kantine,Ort\n" + "".join(f"p{row},-1,ja,nord\n" for row in range(rows)))
         said = dither("contribute", *given, "--check", **asked).output.splitlines()
         assert [line for line in said if line in lines] == lines
+    # With a header line alone there is nothing to import, and no command for it.
+    file.write_text("Name,Kosten,Kantine,Ort\n")
+    said = dither("contribute", *given, "--check", **asked).output.splitlines()
+    assert said[-1] == "0 of 0 rows would be refused. Nothing was sent or stored."
     file.write_text("Kosten,Kantine\n1,ja\n")
     unreadable = dither("contribute", *given, "--check", **asked)
     assert (unreadable.status, unreadable.output) == (1, "")
