@@ -5,10 +5,10 @@ every error is noise. Three studies of the same people are asked over HTTP: in t
 all of it, and ten times afresh at a tenth, which was the only way before shares added up. Charges must agree
 to the micro-epsilon in every cohort: `run` raises where they do not.
 
-Noise dominates, so that people weigh as much as they offer at any share, and that of ten fresh answers has
-ten times the variance of one answer. More people would not: weights are made for the share that is asked
-first. Where there are public people, these weigh more the larger the noise is: the fresh answers are asked of
-studies without them.
+Noise dominates, so that people weigh as much as they offer at any share, and the mean of ten fresh answers
+has ten times the variance of one answer. With more people they would not: weights are made for the share that
+is asked first. Where there are public people, these weigh more the larger the noise is: the fresh answers are
+asked of studies without them.
 """
 
 import math
