@@ -63,8 +63,8 @@ def test_answers_err_as_predicted_and_their_intervals_cover(epsilon: float):
             <= (one.interval.upper - one.interval.lower) / 5
             for one, share in zip(read.bins, truth, strict=True)
         )
-    # Everyone's own share is fixed, so what was predicted for whom happened to contribute does not show.
-    wanted = error(plan, choices) - (1 - 1 / choices) * plan.plan.weighing.squares
+    # All offers have the same shares, so what was predicted for people who weigh differently does not show.
+    wanted = error(plan, choices) - (1 - 1 / choices) * plan.plan.weighing.uneven
     assert abs(np.mean(squares) - wanted) < Z * np.std(squares) / math.sqrt(runs)
     assert abs(np.mean(squares) - 1.5 * wanted) > Z * np.std(squares) / math.sqrt(runs), "the control"
     least = 0.95 * choices * runs - Z * math.sqrt(0.95 * 0.05 * choices * runs)

@@ -93,7 +93,7 @@ def test_after_a_restore_no_one_pays_twice_with_the_same_epsilon(
         assert restored.returncode == 1, restored.stderr  # one study is not there to be retired
         assert "the ledger is clean" in restored.stdout
         said = restored.stdout.splitlines()
-        assert "Compared 4 releases and 1 sessions." in said
+        assert "Compared 4 releases and 1 session." in said
         assert f"lost: release {lost['id']} of asked" in said
         assert f"lost: answers to session {session} of searched" in said
         assert f"lost: release {orphan['id']} of young" in said
