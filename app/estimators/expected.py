@@ -74,15 +74,18 @@ class ExpectedValues:
     @property
     def most(self) -> float:
         """Their variance, or that of even values in the whole range, or of as many yes as no."""
-        return self._expected(1 / 12, 0.5 if self.mean is None else self.mean)
+        return self._expected(1 / 12, 0.5)
 
     def _expected(self, guess: float, place: float) -> float:
-        """Their variance, or a guess; at most what the mean, or this place for it, allows."""
+        """Their variance, or a guess, for which this place is that of an unknown mean."""
         if self.variance is not None:
-            place = 0.5 if self.mean is None else self.mean
-        allowed = place * (1 - place)
-        guess = allowed if self.two else guess
-        return max(0.0, min(guess if self.variance is None else self.variance, allowed))
+            return max(0.0, min(self.variance, self._allowed(0.5)))
+        return self._allowed(place) if self.two else min(guess, self._allowed(place))
+
+    def _allowed(self, place: float) -> float:
+        """The largest variance with their mean, or with this one where it is unknown."""
+        mean = place if self.mean is None else self.mean
+        return mean * (1 - mean)
 
 
 GUESS = ExpectedValues()

@@ -115,6 +115,17 @@ def predicted_off(answer: Any, at: float) -> Any:
     return json.loads(shown)["prediction"]
 
 
+def real_error(plan: PairPlan, study: StudyDefinition, points: np.ndarray) -> float:
+    """Root mean square of 400 draws, before anything is clipped."""
+    sums, truth = {1: sums_of(points, study)}, true(points)["correlation"]
+    errors = []
+    for _ in range(400):
+        seen, _ = plan.plan.seen(plan.noisy(sums)[0])  # type: ignore[attr-defined]
+        both, first, second = seen.moments
+        errors.append(both / math.sqrt(first * second) - truth)
+    return math.sqrt(np.mean(np.square(errors)))
+
+
 def least_of(study: StudyDefinition) -> StudyDefinition:
     return replace(study, epsilon_min=MICRO, epsilon_max=MICRO)
 
@@ -356,13 +367,7 @@ def test_a_guess_predicts_ordinary_pairs_to_within_half_and_twice_and_more_of_sk
             # What a refusal is decided for, but for an eighth more.
             assert one.var() < 1.125 * guess.most
         points = np.rint(values * GRID_SIZE).astype(np.int64)
-        sums, truth = {1: sums_of(points, study)}, true(points)["correlation"]
-        errors = []
-        for _ in range(400):
-            seen, _ = plan.plan.seen(plan.noisy(sums)[0])  # type: ignore[attr-defined]
-            both, first, second = seen.moments
-            errors.append(both / math.sqrt(first * second) - truth)
-        assert low < plan.predicted_error / math.sqrt(np.mean(np.square(errors))) < high
+        assert low < plan.predicted_error / real_error(plan, study, points) < high
 
 
 def test_a_published_mean_or_variance_takes_the_place_of_a_guess():
@@ -383,10 +388,4 @@ def test_errors_are_as_predicted(spread: tuple[float, float]):
     for study, size in ((HOUSEHOLD, None), (GAUSSIAN, None), (least_of(SECRET), 3000.0)):
         plan = plan_of(study, [cohort(1, MICRO, 3000)], spreads=expected, expected_size=size)
         points = np.rint((0.5 + (rng.random((3000, 2)) - 0.5) * spread) * GRID_SIZE).astype(np.int64)
-        sums, truth = {1: sums_of(points, study)}, true(points)["correlation"]
-        errors = []
-        for _ in range(400):
-            seen, _ = plan.plan.seen(plan.noisy(sums)[0])  # type: ignore[attr-defined]
-            both, first, second = seen.moments
-            errors.append(both / math.sqrt(first * second) - truth)
-        assert 0.6 < math.sqrt(np.mean(np.square(errors))) / plan.predicted_error < 1.5
+        assert 0.6 < real_error(plan, study, points) / plan.predicted_error < 1.5
