@@ -137,17 +137,17 @@ class SharesPlan:
     both: bool = False
 
     @property
-    def counted(self) -> int:
+    def drawn(self) -> int:
         """How many noisy counts are drawn."""
         return self.bins if self.both else counts_of(self.bins, self.weighing.relation)
 
     @property
     def noise(self) -> DiscreteLaplace | DiscreteGaussian:
         """Of each count [units of the weights]."""
-        moves, unit = min(self.weighing.relation.moved, self.counted), self.weighing.unit
+        moves, unit = min(self.weighing.relation.moved, self.drawn), self.weighing.unit
         if self.weighing.is_gaussian:
-            return DiscreteGaussian(sigmas=(math.sqrt(2 * moves) * unit + 1,) * self.counted)
-        return DiscreteLaplace(scales=(float(moves * unit),) * self.counted)
+            return DiscreteGaussian(sigmas=(math.sqrt(2 * moves) * unit + 1,) * self.drawn)
+        return DiscreteLaplace(scales=(float(moves * unit),) * self.drawn)
 
     @property
     def predicted_error(self) -> float:
@@ -181,7 +181,7 @@ class SharesPlan:
         """Read the noisy counts.
 
         Args:
-            counts: Of central and public people, noisy, as many as `counted` says.
+            counts: Of central and public people, noisy, as many as `drawn` says.
             reports: For each local group how many of its reports have each choice in them.
 
         Privacy: post-processing of the counts and the reports.
@@ -318,13 +318,13 @@ class SharesPlan:
         if self.weighing.is_gaussian:
             variance += self._left(inside) * self._variance
         else:
-            mixed = ((1.0, 1),) if self.counted == 1 else ((1 - part, inside), (part, self.bins - inside))
+            mixed = ((1.0, 1),) if self.drawn == 1 else ((1 - part, inside), (part, self.bins - inside))
             laplaces = tuple((times * scale, count) for scale in self.scales for times, count in mixed)
         return error_law(normal_variance=variance, laplaces=laplaces)
 
     def _left(self, inside: int) -> float:
         """The variance of the noise in `inside` bins on the plane, over that of one count's noise."""
-        return 1.0 if self.counted == 1 else inside * (1 - inside / self.bins)
+        return 1.0 if self.drawn == 1 else inside * (1 - inside / self.bins)
 
     def _plane(
         self, counts: Sequence[int], reports: Sequence[Sequence[int]], moved: bool = True

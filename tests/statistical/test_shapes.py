@@ -65,8 +65,8 @@ def test_intervals_and_bands_cover_and_narrower_ones_do_not(
     for _ in range(RUNS):
         counts = np.array([rng.multinomial(size, true) for size in SIZES])
         dataset = counts.sum(axis=0) / PEOPLE
-        exact = (weights @ counts).tolist()[-plan.counted :]
-        noises = draw(plan.noise, queries=plan.counted)
+        exact = (weights @ counts).tolist()[-plan.drawn :]
+        noises = draw(plan.noise, queries=plan.drawn)
         read = plan.read([value + noise for value, noise in zip(exact, noises, strict=True)])
 
         def holds(intervals, truth, factor=1.0):
@@ -106,8 +106,8 @@ def test_shares_err_as_predicted(currency: Currency, bins: int):
     squares = []
     for _ in range(runs):
         there = rng.multinomial(people, np.full(bins, 1 / bins))
-        counts = (there * weight)[-plan.counted :]
-        noises = draw(plan.noise, queries=plan.counted)
+        counts = (there * weight)[-plan.drawn :]
+        noises = draw(plan.noise, queries=plan.drawn)
         noisy = np.array([int(c) + z for c, z in zip(counts, noises, strict=True)])
         plane = noisy / (people * weight)
         plane = np.array([1 - plane[0], plane[0]]) if bins == 2 else plane + (1 - plane.sum()) / bins

@@ -187,7 +187,7 @@ def added_up(crowd: Crowd, *parts: Sequence[int]) -> tuple[int, ...]:
 
 def noisy_counts(crowd: Crowd, plan: SharesPlan, counts: Mapping[int, Sequence[int]]) -> list[int]:
     """The weights of the people in each bin that is counted, with exact noise. Draws entropy."""
-    weighted = crowd.weighed(plan.weighing.weights, counts, plan.bins)[-plan.counted :]
+    weighted = crowd.weighed(plan.weighing.weights, counts, plan.bins)[-plan.drawn :]
     noise = draw(plan.noise, queries=len(weighted))
     return [value + error for value, error in zip(weighted, noise, strict=True)]
 

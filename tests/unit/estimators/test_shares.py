@@ -98,7 +98,7 @@ def test_of_two_bins_one_count_has_all_noise_there_is(currency: Currency):
     group = [Group(trust=Trust.CENTRAL, epsilon=MICRO, count=people)]
     weighing = weigh_public(group, people, shares.target_of(2, 0, currency), 0, currency=currency)
     plan, weight = SharesPlan(bins=2, weighing=weighing), weighing.weights[0]
-    assert plan.counted == 1
+    assert plan.drawn == 1
     read = plan.read([300 * weight])
     assert [one.share for one in read.bins] == pytest.approx([0.7, 0.3])
     # Epsilon 1 leaves a variance of 2 / n^2, and mu = 1 one of 1 / n^2, in each of both shares.
