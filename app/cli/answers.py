@@ -131,7 +131,7 @@ def _line(found: Release, of: Release | LabelAnswer) -> list[dict[str, object]]:
     ]
     if of.prediction is not None:
         places = [(of.prediction.at, of.prediction.estimate, of.prediction.interval)]
-    rows += [(f"{found.of} at {found.on} {at:.6g}", estimate, ends, None) for at, estimate, ends in places]
+    rows += [(f"{found.of} at {found.on} {show(at)}", estimate, ends, None) for at, estimate, ends in places]
     return [
         _numbered(
             "number", name, headline(estimate or 0.0, these.lower, these.upper).estimate, these, population
@@ -166,7 +166,7 @@ def _numbered(
 
 
 def _ends(interval: Interval | LinePoint) -> str:
-    return f"{interval.lower:.6g} to {interval.upper:.6g}"
+    return f"{show(interval.lower)} to {show(interval.upper)}"
 
 
 def _bin(found: Release, one: Bin) -> dict[str, object]:
@@ -224,7 +224,7 @@ def _range(found: FoundRange) -> str:
         else f", {counted(found.people_outside_at_most, 'person', 'people')}"
     )
     return (
-        f"{found.lower:g} to {found.upper:g}; outside, and counted as its nearer end: at most "
+        f"{show(found.lower)} to {show(found.upper)}; outside, and counted as its nearer end: at most "
         f"{found.outside_at_most:.2%}{people}"
     )
 
@@ -239,7 +239,7 @@ def interval_text(interval: Interval | None) -> str | None:
     """An interval in words; None for none."""
     if interval is None:
         return None
-    return f"{interval.lower:.6g} to {interval.upper:.6g} ({100 * interval.level:g}% interval)"
+    return f"{_ends(interval)} ({100 * interval.level:g}% interval)"
 
 
 def _label(one: LabelAnswer, found: Release) -> dict[str, object]:

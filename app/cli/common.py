@@ -6,7 +6,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -228,17 +228,35 @@ def moment(when: datetime | None) -> str | None:
 
 
 def show(value: object) -> str:
-    """A value for a person."""
+    """A value for a person: all digits of a decimal, as budgets and ranges are exact; six of a float.
+
+    >>> show(Decimal("1.984999")), show(Decimal("20.0")), show(Decimal("1E+6")), show(1234567.8)
+    ('1.984999', '20', '1000000', '1234570')
+    """
     match value:
         case None:
             return "-"
         case bool():
             return "yes" if value else "no"
-        case float() | Decimal():
-            return f"{value:.6g}"
+        case Decimal():
+            return _plain(f"{value.normalize(_ALL_DIGITS):g}")
+        case float():
+            return _plain(f"{value:.6g}")
         case list() | tuple():
             return ", ".join(show(item) for item in value)
     return str(value)
+
+
+_ALL_DIGITS = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
+"""Rounds nothing."""
+
+_LONGEST = 1e15
+"""Where numbers are so large that no one counts their digits."""
+
+
+def _plain(text: str) -> str:
+    """A large number without an exponent, up to a size that can be read."""
+    return f"{Decimal(text):f}" if "e+" in text and abs(float(text)) < _LONGEST else text
 
 
 def _to_json(value: object) -> object:

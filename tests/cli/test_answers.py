@@ -12,32 +12,34 @@ from app.cli.answers import show_release
 
 _ENDS = Interval(level=0.95, lower=40.0, upper=44.0)
 
+_FOUND = Release(
+    id="a5d1",
+    study="commute",
+    statistic="mean",
+    estimator="adpm",
+    parameters={},
+    estimate=42.0,
+    standard_error=1.0,
+    interval=_ENDS,
+    population_interval=_ENDS,
+    anytime=replace(_ENDS, lower=37.25, upper=46.75),
+    refines=None,
+    relation="replace_one",
+    epsilon_max=Decimal("0.1"),
+    people=400,
+    people_left_out=0,
+    left_out_because=None,
+    new_contributions=False,
+    raw={},
+    created_at=datetime(2026, 1, 1, tzinfo=UTC),
+)
+
 
 @pytest.mark.parametrize("before", [None, "e0f8"])
 def test_an_answer_shows_what_holds_at_all_steps_from_the_second_one_on(
     before: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = Release(
-        id="a5d1",
-        study="commute",
-        statistic="mean",
-        estimator="adpm",
-        parameters={},
-        estimate=42.0,
-        standard_error=1.0,
-        interval=_ENDS,
-        population_interval=_ENDS,
-        anytime=replace(_ENDS, lower=37.25, upper=46.75),
-        refines=before,
-        relation="replace_one",
-        epsilon_max=Decimal("0.1"),
-        people=400,
-        people_left_out=0,
-        left_out_because=None,
-        new_contributions=False,
-        raw={},
-        created_at=datetime(2026, 1, 1, tzinfo=UTC),
-    )
+    found = replace(_FOUND, refines=before)
     show_release(found)
     shown = capsys.readouterr().out
     assert ("at all steps" in shown) is (before is not None)
@@ -53,3 +55,9 @@ def test_an_answer_shows_what_holds_at_all_steps_from_the_second_one_on(
     show_release(replace(found, statistic="shares", estimate=None, choices=choices))
     shown = capsys.readouterr().out
     assert (shown.count("0.125 to 0.875") == 2) is (before is not None)
+
+
+def test_large_numbers_of_an_answer_have_no_exponent(capsys: pytest.CaptureFixture[str]) -> None:
+    ends = Interval(level=0.95, lower=-478698.2, upper=1172080.4)
+    show_release(replace(_FOUND, estimate=346692.0, standard_error=None, interval=ends, statistic="sum"))
+    assert "-478698 to 1172080 (95% interval)" in capsys.readouterr().out

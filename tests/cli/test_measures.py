@@ -22,6 +22,16 @@ def test_a_study_that_lists_its_epsilons_is_made_and_shown(ask: Asker):
     assert "epsilon\t0.5, 2\n" in made.output
 
 
+def test_a_range_and_a_budget_are_shown_with_all_of_their_digits(ask: Asker):
+    made = ask("admin", "study", "create", "turnover", "--lower", "-0.5", "--upper", "12345678901")
+    assert made.status == 0, made.errors
+    assert "range\t-0.5 to 12345678901; values are kept to" in made.output
+    assert "-0.5 to 12345678901" in ask("admin", "study", "list").output
+    reason = ("--reason", "all digits count")
+    budget = ask("admin", "subject", "set-budget", "exact", "--epsilon", "1234.567891", *reason)
+    assert "epsilon\t1234.567891\t0\t0\t1234.567891\n" in budget.output, budget.errors
+
+
 @pytest.mark.long
 def test_a_study_of_one_measure_is_made_loaded_and_asked(ask: Asker, tmp_path):
     made = ask("admin", "study", "create", "pay", "--measures", "income=0,9000", "--trust", "central")
