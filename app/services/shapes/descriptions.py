@@ -94,7 +94,8 @@ class Description(OneShape[Drawn]):
     @staticmethod
     def assumption(tilt: int) -> str:
         """See `ShapeEstimator`: of the mean and of the quartiles."""
-        return f"{assumption(tilt)}, and {of_shares(tilt).removeprefix('holds ')}"
+        of_mean, of_quartiles = assumption(tilt), of_shares(tilt)
+        return of_mean if of_mean == of_quartiles else f"{of_mean}, and {of_quartiles.removeprefix('holds ')}"
 
     @classmethod
     def of_crowd(
