@@ -224,10 +224,17 @@ async def test_an_end_of_a_range_that_may_mean_two_numbers_is_asked_back(
     fields = {"slug": "wages", "lower": "0", "upper": "15.000", "trust_central": "on"}
     assert (await admin.post("/dashboard/new-study", fields)).status_code == 422
     assert "15.000 may mean 15 or 15000: write it like that" in text_of(admin.page)
-    measures = {"slug": "wages", "trust_central": "on", "measures": "pay: 0, 1,500"}
+    measures = {"slug": "wages", "trust_central": "on"}
     for wrong in ("pay: 0, 15.000", "place: -1.500, 15, 2"):
         assert (await admin.post("/dashboard/new-study", {**measures, "measures": wrong})).status_code == 422
         assert "may mean" in text_of(admin.page)
+    # The third number would be how many coordinates a value has.
+    for wrong in ("pay: 0, 1,500", "mark: 1, 5,5", "mark: 1,5, 10"):
+        assert (await admin.post("/dashboard/new-study", {**measures, "measures": wrong})).status_code == 422
+        assert f"{wrong} may have a comma before decimals: write them with a point" in text_of(admin.page)
+    for slug, right in (("spaced", "place: 0, 5, 2"), ("close", "place:0,5,2")):
+        form = {**measures, "slug": slug, "measures": right}
+        assert (await admin.post("/dashboard/new-study", form)).status_code == 303
     # What is shown of a study can be sent again.
     for slug, upper, shown in (("wages", "1.2340", "1.2340"), ("wages-2", "+15.", "15")):
         form = {**fields, "slug": slug, "upper": upper}
@@ -313,3 +320,11 @@ async def test_a_study_that_cannot_be_is_refused_before_and_after_its_sentence(
     assert (await admin.post(path, form)).status_code == 422
     assert f'<p class="wrong" id="e-{field}">' in admin.page
     assert "What people agree to</h2>" not in admin.page
+
+
+async def test_a_question_of_which_no_address_can_be_made_says_so(admin: Browser) -> None:
+    form = {"kind": "number", "title": "Сколько вам лет?", "lower": "0", "upper": "9", "trust_central": "on"}
+    await admin.get("/dashboard/new-study")
+    assert (await admin.post("/dashboard/new-study/terms", {**form, "slug": ""})).status_code == 422
+    assert "cannot be made of this question: give one" in text_of(admin.page)
+    assert (await admin.post("/dashboard/new-study/terms", {**form, "slug": "age"})).status_code == 200

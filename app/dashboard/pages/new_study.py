@@ -58,6 +58,13 @@ EXPERTS = (
 )
 """Fields that are folded."""
 
+_MIXED = re.compile(r"[^,|]+(,\S[^,|]*,\s[^,|]+|,\s[^,|]+,\S[^,|]*)")
+"""Ends of a range in which one comma has a space behind it and one has none: `1, 5,5`."""
+
+_WHICH = (
+    "may have a comma before decimals: write them with a point, and a space after each comma or after none"
+)
+
 MOST_OF_AN_ADDRESS = 63
 """Characters."""
 
@@ -128,7 +135,10 @@ def _definition(request: PageRequest) -> StudyDefinition:
         InvalidRequest: names every field that is wrong.
     """
     given = _chosen(request.fields)
-    given["slug"] = given.get("slug") or _address(given.get("title", ""))
+    title = given.get("title", "")
+    given["slug"] = given.get("slug") or _address(title)
+    if title and not given["slug"]:
+        raise InvalidRequest.field("slug", "cannot be made of this question: give one, such as commute")
     fields: dict[str, object] = {
         "description": forms.prose(given.get("description", "")),
         "trust": [tag.value for tag in Trust if given.get(f"trust_{tag.value}")],
@@ -144,7 +154,8 @@ def _definition(request: PageRequest) -> StudyDefinition:
         fields["choices"] = [label.strip() for label in given["choices"].split(",")]
     for name in RANGE_ENDS:
         _check_meant(given.get(name, ""), name)
-    fields["attributes"] = _lines(given.get("attributes", ""), "attributes", "region: north, south")
+    attributes = _lines(given.get("attributes", ""), "attributes", "region: north, south")
+    fields["attributes"] = {name: _words(labels) for name, labels in attributes.items()}
     if given.get("measures"):
         fields["measures"] = _measures(given["measures"])
     definition = read(StudyIn, given, **fields).definition()
@@ -197,7 +208,10 @@ def _measures(text: str) -> dict[str, dict[str, object]]:
     """What lines such as `income: 0, 9000`, `place: 0, 1, 2` and `party: red | green` declare."""
     example = "income: 0, 9000, or place: 0, 1, 2 with two coordinates, or party: red | green"
     found: dict[str, dict[str, object]] = {}
-    for name, words in _lines(text, "measures", example).items():
+    for name, said in _lines(text, "measures", example).items():
+        if _MIXED.fullmatch(said):
+            raise InvalidRequest.field("measures", f"{name}: {said} {_WHICH}")
+        words = _words(said)
         if len(words) == 1 and "|" in words[0]:
             found[name] = {"choices": [label.strip() for label in words[0].split("|")]}
         elif len(words) in (2, 3):
@@ -235,15 +249,19 @@ def _end(bound: Decimal) -> str:
     return f"{bound:f}" if readings is None else readings[0]
 
 
-def _lines(text: str, field: str, example: str) -> dict[str, list[str]]:
-    """What lines such as `region: north, south` declare."""
-    found: dict[str, list[str]] = {}
+def _lines(text: str, field: str, example: str) -> dict[str, str]:
+    """What lines such as `region: north, south` say of each name."""
+    found: dict[str, str] = {}
     for line in filter(None, map(str.strip, text.splitlines())):
         name, colon, labels = line.partition(":")
         if not colon or name.strip() in found:
             raise InvalidRequest.field(field, f"needs lines such as {example}; a name once")
-        found[name.strip()] = [label.strip() for label in labels.split(",")]
+        found[name.strip()] = labels.strip()
     return found
+
+
+def _words(labels: str) -> list[str]:
+    return [label.strip() for label in labels.split(",")]
 
 
 def _defaults() -> dict[str, str]:
