@@ -109,7 +109,8 @@ def number(text: str, option: str) -> Decimal:
     try:
         value = Decimal(text)
     except InvalidOperation:
-        raise usage_error(f"{option}: {text!r} is not a number") from None
+        why = ": a point stands before decimals" if "," in text else ""
+        raise usage_error(f"{option}: {text!r} is not a number{why}") from None
     if not value.is_finite():
         raise usage_error(f"{option}: must be finite")
     return value

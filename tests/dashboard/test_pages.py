@@ -732,6 +732,10 @@ async def test_the_sizing_page_answers_what_is_left_out(browser: Browser):
     assert "The other estimators" in asked.text
     none = await browser.get("/dashboard/size?lower=0&upper=120&error=1&epsilon=0.5&people=100")
     assert "No share is enough" in text_of(none.text)
+    one = await browser.get("/dashboard/size?lower=0&upper=1&error=1&epsilon=1&share=0.1")
+    assert "1 person, with" in text_of(one.text)
+    comma = await browser.get("/dashboard/size?lower=0&upper=120&error=0,5&epsilon=0.5")
+    assert "error must be a number without commas: a point stands before decimals" in text_of(comma.text)
     bad = await browser.get("/dashboard/size?lower=0&upper=-1&error=1&epsilon=0.5")
     assert bad.status_code == 422
     assert "upper must be above lower" in text_of(bad.text)

@@ -110,6 +110,8 @@ def finite(text: str) -> Decimal:
     try:
         return to_decimal(text)
     except NotANumber:
+        if "," in text:
+            raise InvalidValue("must be a number without commas: a point stands before decimals") from None
         raise InvalidValue("must be a finite decimal number of a sensible length") from None
 
 
