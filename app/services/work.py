@@ -3,8 +3,8 @@
 A thread that computes keeps the interpreter from all other requests. So one thread computes for a token at
 a time. A token computes freely for a second in all, and from then on for a twentieth of the time. What it
 computes beyond that is *long*: one thread of the process does long work at a time, in slices, and rests three
-times as long as each slice took while other requests are answered. Threads get their slices in the order in
-which they ask, those of one token one by one.
+times as long as each slice took while requests of others are answered. Threads get their slices in the order
+in which they ask, those of one token one by one.
 
 What computes calls `run`, and within it `checkpoint` between two steps: there it rests, and there it ends if
 the request has ended that it is for.
@@ -108,11 +108,32 @@ class Line:
                 self._changed.notify_all()
 
 
+class Answered:
+    """When requests were answered last: the newest one, and the newest that is not of its token."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._newest: tuple[UUID | None, float] = (None, -math.inf)
+        self._of_another = -math.inf
+
+    def note(self, token: UUID | None) -> None:
+        """A request was answered, with heavy work for a token or with none, which is another's than any."""
+        newest, at = self._newest
+        if newest is None or newest != token:
+            self._of_another = at
+        self._newest = token, self._clock()
+
+    def beside(self, token: UUID) -> float:
+        """When one was that was no heavy work for this token, by the clock; minus infinity for never."""
+        newest, at = self._newest
+        return self._of_another if newest == token else at
+
+
 class Computed:
     """What one token has computed, and the line of its threads."""
 
-    def __init__(self, now: float) -> None:
-        self.line = Line()
+    def __init__(self, token: UUID, now: float) -> None:
+        self.token, self.line = token, Line()
         self._free = FREE_SECONDS
         self._then = now
 
@@ -129,20 +150,19 @@ class Slices:
     """The time that long work of a process gets.
 
     Args:
-        answered: How many requests the process has answered so far.
+        answered: The requests that the process has answered.
         clock, computed: Seconds that pass, and that this thread has computed.
         sleep: Lets seconds pass.
     """
 
     def __init__(
         self,
-        answered: Callable[[], int],
+        answered: Answered,
         clock: Callable[[], float] = time.monotonic,
         computed: Callable[[], float] = time.thread_time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._answered, self.clock, self.computed, self._sleep = answered, clock, computed, sleep
-        self._seen, self._seen_at = 0, -math.inf
         self._accounts: dict[UUID, Computed] = {}
         self._line = Line()
         self._free_at = 0.0
@@ -155,7 +175,7 @@ class Slices:
             if len(self._accounts) >= MOST_ACCOUNTS:
                 busy = {one: its for one, its in self._accounts.items() if its.free(now) < FREE_SECONDS}
                 self._accounts = busy
-            found = self._accounts[token] = Computed(now)
+            found = self._accounts[token] = Computed(token, now)
         return found
 
     @contextmanager
@@ -175,16 +195,9 @@ class Slices:
             finally:
                 now = self.clock()
                 account.take(self.computed() - computed, now)
-                if long:
-                    self._rest(now, now - began)
-
-    def _rest(self, now: float, took: float) -> None:
-        """Rest after a slice, if others were answered lately: during it few could be."""
-        answered = self._answered()
-        if answered > self._seen:
-            self._seen, self._seen_at = answered, now
-        if now - self._seen_at < LATELY:
-            self._free_at = now + REST * took
+                # Others, if they were answered before the slice: during it few could be.
+                if long and began - self._answered.beside(account.token) < LATELY:
+                    self._free_at = now + REST * (now - began)
 
 
 def _go_on(ended: threading.Event) -> None:
@@ -325,14 +338,14 @@ class Work:
     """The places and threads of heavy work of one process.
 
     Args:
-        answered: How many requests the process has answered so far.
+        answered: The requests that the process has answered.
         at_once, batches, of_one, patience: As the constants above.
         slices: The time of long work, if it is another one.
     """
 
     def __init__(
         self,
-        answered: Callable[[], int] = lambda: 0,
+        answered: Answered | None = None,
         *,
         at_once: int = AT_ONCE,
         batches: int = BATCHES_AT_ONCE,
@@ -341,7 +354,7 @@ class Work:
         slices: Slices | None = None,
     ) -> None:
         self._threads = ThreadPoolExecutor(at_once + batches, thread_name_prefix="work")
-        self._slices = slices or Slices(answered)
+        self._slices = slices or Slices(answered or Answered())
         self._answers, self._batches = _Line(at_once, of_one, patience), _Line(batches, of_one, patience)
 
     @asynccontextmanager

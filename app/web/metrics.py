@@ -13,7 +13,8 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
 
 from app.services.observer import Step
-from app.web.request_log import method_of, note_step, template_of
+from app.services.work import Answered
+from app.web.request_log import WORKED, method_of, note_step, template_of
 from app.web.tracing import Tracing
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -69,12 +70,8 @@ class Metrics:
             ("state",),
             registry=self._registry,
         )
-        self._answered = 0
+        self.answered = Answered()
         self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
-
-    def answered(self) -> int:
-        """How many requests were finished so far."""
-        return self._answered
 
     def observe(self, scope: Mapping[str, Any], status: int, seconds: float) -> None:
         """Count one finished request.
@@ -86,7 +83,7 @@ class Metrics:
         """
         method, template = method_of(scope), template_of(scope) or UNMATCHED
         key = (method, template, status)
-        self._answered += 1
+        self.answered.note(scope.get(WORKED))
         children = self._children.get(key)
         if children is None:
             children = self._children[key] = (

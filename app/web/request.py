@@ -25,7 +25,7 @@ from app.core.study import Study
 from app.formats.strict_json import decode_json, decode_utf8
 from app.services.work import Ended
 from app.web.patterns import SLUG_PATTERN, is_encoded_utf8, refuse_nul
-from app.web.request_log import PRINCIPAL
+from app.web.request_log import PRINCIPAL, WORKED
 from app.web.state import Api
 
 JSON = "application/json"
@@ -172,7 +172,8 @@ class ApiRequest(Request):
             ClientDisconnect: the client has left.
         """
         left = None if batch else self._left
-        async with self.api.work.turn(self.principal.token_id, left, batch=batch):
+        token = self.scope[WORKED] = self.principal.token_id
+        async with self.api.work.turn(token, left, batch=batch):
             try:
                 yield
             except Ended:

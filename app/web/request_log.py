@@ -24,6 +24,9 @@ SANE = re.compile(rb"[0-9A-Za-z][0-9A-Za-z._-]{0,63}")
 PRINCIPAL = "dither.principal"
 """Key of the ASGI scope: who asks, once that is known."""
 
+WORKED = "dither.worked"
+"""Key of the ASGI scope: the token that heavy work was done for."""
+
 REFUSAL = "dither.refusal"
 """Key of the ASGI scope: the error that the request was refused with."""
 

@@ -4,6 +4,7 @@ import asyncio
 import re
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import asyncpg
 import httpx
@@ -212,6 +213,25 @@ async def test_requests_are_counted_by_route_and_status(service: Service, study:
         if sample.labels.get("route") == "/v1/studies/{study}" and sample.name.endswith("_count")
     ]
     assert [sample.value for sample in buckets] == [4]
+
+
+async def test_heavy_work_of_a_token_rests_for_others_and_not_for_its_own_answers(
+    service: Service, study: str
+) -> None:
+    """A person with two tokens: plans, then any other request, of either."""
+    made = await service.call("POST", "/v1/admin/tokens", "admin", json={"name": "a", "role": "analyse"})
+    token, secret = UUID(made.json()["id"]), made.json()["token"]
+
+    async def beside(path: str, who: str) -> float:
+        await service.call("GET", path, who)
+        return service.api.metrics.answered.beside(token)
+
+    plan = f"/v1/studies/{study}/plan"
+    before = await beside(plan, secret)
+    assert await beside(plan, secret) == before
+    assert (light := await beside(f"/v1/studies/{study}", secret)) > before
+    assert await beside(plan, secret) == light
+    assert await beside(plan, "analyse") > light
 
 
 async def run_edge(inner: Any, *, path: str = "/x") -> tuple[list[dict[str, Any]], Metrics]:

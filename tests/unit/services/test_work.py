@@ -2,9 +2,8 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, suppress
-from itertools import count
 from uuid import UUID, uuid4
 
 import pytest
@@ -18,6 +17,7 @@ from app.services.work import (
     LINE_OF_ONE,
     REST,
     SLICE,
+    Answered,
     Ended,
     Line,
     Slices,
@@ -27,12 +27,17 @@ from app.services.work import (
 
 
 class Watch:
-    """Time that passes by naps and by work alone, and a note of every nap."""
+    """Time that passes by naps and by work alone, and a note of every nap.
 
-    def __init__(self, others: Iterator[int]) -> None:
-        self.now = 0.0
+    Attributes:
+        others: Whether others are answered all the time.
+    """
+
+    def __init__(self, *, others: bool) -> None:
+        self.now, self.others = 0.0, others
         self.naps: list[float] = []
-        self.slices = Slices(lambda: next(others), lambda: self.now, lambda: self.now, self.sleep)
+        self.answered = Answered(lambda: self.now)
+        self.slices = Slices(self.answered, lambda: self.now, lambda: self.now, self.sleep)
 
     def sleep(self, seconds: float) -> None:
         self.naps.append(seconds)
@@ -41,6 +46,8 @@ class Watch:
     def compute(self, seconds: float, token: UUID) -> None:
         with self.slices.slice(self.slices.account(token), threading.Event()):
             self.now += seconds
+            if self.others:
+                self.answered.note(None)
 
 
 @pytest.fixture
@@ -51,7 +58,7 @@ async def places() -> AsyncIterator[Work]:
 
 
 def test_a_token_that_computes_much_rests_while_others_are_answered():
-    watch, token = Watch(count(1)), uuid4()
+    watch, token = Watch(others=True), uuid4()
     watch.compute(FREE_SECONDS, token)
     watch.compute(2 * SLICE, token)
     assert watch.naps == [], "this slice was the first of long work"
@@ -60,7 +67,7 @@ def test_a_token_that_computes_much_rests_while_others_are_answered():
 
 
 def test_long_work_of_several_tokens_rests_together():
-    watch, tokens = Watch(count(1)), [uuid4(), uuid4()]
+    watch, tokens = Watch(others=True), [uuid4(), uuid4()]
     for token in tokens:
         watch.compute(2 * FREE_SECONDS, token)
     for token in tokens:
@@ -70,19 +77,21 @@ def test_long_work_of_several_tokens_rests_together():
 
 
 def test_no_one_rests_where_no_one_else_is_answered():
-    watch, token = Watch(iter(lambda: 0, 1)), uuid4()
+    watch, token = Watch(others=False), uuid4()
     for _ in range(3):
         watch.compute(2 * FREE_SECONDS, token)
-    assert watch.naps == []
+        watch.answered.note(token)
+    assert watch.naps == [], "its own requests alone are answered"
 
 
 def test_long_work_rests_where_others_are_answered_slowly():
     """One was answered before, and none since: it may wait for the long work itself."""
-    watch, token = Watch(iter(lambda: 1, 2)), uuid4()
+    watch, token = Watch(others=False), uuid4()
     watch.compute(2 * FREE_SECONDS, token)
-    watch.naps.clear()
+    watch.answered.note(uuid4())
     for _ in range(3):
         watch.compute(SLICE, token)
+        watch.answered.note(token)
     assert sum(watch.naps) == pytest.approx(2 * REST * SLICE)
     watch.now += LATELY
     watch.compute(SLICE, token)
@@ -122,7 +131,7 @@ def test_who_leaves_a_line_holds_no_one_up():
 
 def test_one_thread_computes_for_a_token_at_a_time():
     """Also what it computes freely: several threads of it would take others the interpreter."""
-    slices, token, inside, most = Slices(lambda: 0), uuid4(), list[int](), list[int]()
+    slices, token, inside, most = Slices(Answered()), uuid4(), list[int](), list[int]()
 
     def compute() -> None:
         with slices.slice(slices.account(token), threading.Event()):
@@ -140,7 +149,7 @@ def test_one_thread_computes_for_a_token_at_a_time():
 
 
 def test_another_token_computes_at_once():
-    watch, greedy = Watch(count(1)), uuid4()
+    watch, greedy = Watch(others=True), uuid4()
     for _ in range(2):
         watch.compute(2 * FREE_SECONDS, greedy)
     watch.compute(FREE_SECONDS / 2, uuid4())
@@ -148,7 +157,7 @@ def test_another_token_computes_at_once():
 
 
 def test_what_a_token_computes_freely_grows_again():
-    watch, token = Watch(count(1)), uuid4()
+    watch, token = Watch(others=True), uuid4()
     watch.compute(FREE_SECONDS, token)
     watch.now += FREE_SECONDS / FREE_PART
     for _ in range(2):
