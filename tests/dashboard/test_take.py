@@ -19,6 +19,7 @@ from tests.api.service import Service, open_service
 from tests.dashboard.browser import ORIGIN, text_of
 
 STRONG = {"trust": "central", "epsilon": "0.5"}
+WITHDRAWN = "Nothing was stored: your answer was withdrawn before"
 RANGE = {"epsilon": {"min": 0.5, "max": 2}}
 
 
@@ -117,8 +118,26 @@ async def test_a_receipt_shows_the_cost_and_changes_and_withdraws(service: Servi
     assert (row["value"], row["epsilon"]) == (None, 100_000)
     late = await send(service, path, {**STRONG, "value": "20"})
     assert hidden(late.text, "receipt") != receipt, "another form is another answer"
+    # In another tab the form to change it is still there.
     refused = await send(service, "/take/receipt/change", change)
     assert refused.status_code == 404
+    assert WITHDRAWN in text_of(refused.text)
+    assert hidden(refused.text, "receipt") == receipt
+    assert (await held(service, study))[0]["value"] is None
+
+
+async def test_the_link_of_a_receipt_opens_it_in_place_of_its_code(service: Service):
+    study = await service.study(**RANGE)
+    (path,) = await links(service, study)
+    sent = await send(service, path, {**STRONG, "value": "20"})
+    found = re.search(r'id="address"[^>]*value="([^"]*)"', sent.text)
+    assert found is not None
+    entrance = await opened(service, "/take/receipt")
+    assert 'maxlength="500"' in entrance.text
+    shown = await send(service, "/take/receipt", {"receipt": f" {found[1]} "})
+    assert shown.status_code == 200
+    assert hidden(shown.text, "receipt") == hidden(sent.text, "receipt")
+    assert (await send(service, "/take/receipt", {"receipt": found[1][:-1]})).status_code == 404
 
 
 async def test_a_form_that_is_sent_again_brings_nothing_back_that_was_withdrawn(service: Service):
@@ -129,6 +148,8 @@ async def test_a_form_that_is_sent_again_brings_nothing_back_that_was_withdrawn(
     await send(service, "/take/receipt/withdraw", {"receipt": receipt})
     again = await send(service, path, form)
     assert "Withdrawn: your answer was deleted." in text_of(again.text)
+    assert WITHDRAWN in text_of(again.text)
+    assert "stored once" not in text_of(again.text)
     assert [row["value"] for row in await held(service, study)] == [None]
 
 

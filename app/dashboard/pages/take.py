@@ -160,8 +160,8 @@ async def show_entrance(request: PageRequest) -> Response:
 
 
 async def show_receipt(request: PageRequest) -> Response:
-    """What a receipt is for."""
-    return await _receipt(request, request.fields.get("receipt", ""))
+    """What a receipt is for; its link will do as well as its code."""
+    return await _receipt(request, request.fields.get("receipt", "").rpartition("#")[2])
 
 
 async def change(request: PageRequest) -> Response:
@@ -173,6 +173,9 @@ async def change(request: PageRequest) -> Response:
         record = answer_form.record_of(study.definition, request.fields, language_of(request).mark)
         offer = request.api.intake(study).offer(record, ticket.invitation_id, "receipt")
         await services.invitations.change(study, ticket, offer)
+    except NotFound as refusal:
+        # It was withdrawn in another tab, or before a step back.
+        return await _receipt(request, receipt, "gone", refusal=refusal)
     except (InvalidRequest, *ON_THE_FORM) as refusal:
         return await _receipt(request, receipt, refusal=refusal)
     return await _receipt(request, receipt, "changed")
