@@ -101,9 +101,10 @@ def make_order(
             raise InvalidRequest("trust", f"must be one that the study accepts: {', '.join(study.trust)}")
     with faults:
         limit = _check_epsilon(study, epsilon, tag)
-    if study.dimension > 1 and not _several(study) and tag == "local":
+    local = tag == "local" in study.trust
+    if study.dimension > 1 and not _several(study) and local:
         raise UnsupportedMechanism("local people of a study of vectors take part in its sessions instead")
-    randomizers = _randomizers(study) if tag == "local" else ()
+    randomizers = _randomizers(study) if local else ()
     with faults:
         written, position = _written(study, value)
     with faults:
@@ -117,7 +118,7 @@ def make_order(
         position=position,
         randomizers=randomizers,
         attributes=labels,
-        inside=study.reporting_range if tag == "local" else None,
+        inside=study.reporting_range if local else None,
         # A Gaussian randomizer turns an epsilon into mu^2 by itself.
         delta=0 if study.local_mechanism == LocalMechanism.GAUSSIAN else int(study.delta * DELTA_UNIT),
     )

@@ -169,6 +169,13 @@ def test_reports_without_a_range_are_not_made_of_measures(client: Any, service: 
     assert service.sent("POST") == []
 
 
+def test_a_study_that_takes_no_local_people_says_that_first(client: Any, service: FakeService) -> None:
+    service.studies["household"]["trust"] = ["central"]
+    with pytest.raises(InvalidRequest, match="one that the study accepts: central"):
+        client.contribute("household", **ADA | {"trust": "local"})
+    assert service.sent("POST") == []
+
+
 def test_one_value_may_be_given_by_its_name_and_is_sent_without_it(client: Any, service: FakeService) -> None:
     """Whatever makes its reports: it is the value of a study of one."""
     income = HOUSEHOLD["measures"]["income"]

@@ -72,6 +72,13 @@ def test_local_vectors_are_not_contributed(client: Any, service: FakeService) ->
     assert service.sent("POST") == []
 
 
+def test_a_study_that_takes_no_local_people_says_that_first(client: Any, service: FakeService) -> None:
+    service.studies["places"]["trust"] = ["central"]
+    with pytest.raises(InvalidRequest, match="one that the study accepts: central"):
+        client.contribute("places", **ADA | {"trust": "local"})
+    assert service.sent("POST") == []
+
+
 def test_a_sequence_is_no_number(client: Any, service: FakeService) -> None:
     with pytest.raises(InvalidRequest):
         client.contribute("commute", **ADA | {"value": [5]})
