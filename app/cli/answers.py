@@ -94,7 +94,9 @@ def show_release(found: Release) -> None:
     }
     print_details({name: show(value) for name, value in details.items() if value is not None})
     if found.new_contributions:
-        console.print("People have contributed since: `dither release` makes a new answer.")
+        console.print(
+            f"People have contributed since: `dither plan {found.study}` says what a new answer costs."
+        )
 
 
 def _parts(

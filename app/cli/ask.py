@@ -2,14 +2,16 @@
 
 import inspect
 import keyword
-from collections.abc import Callable, Collection, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
 import typer
-from dither import Client, Release, Series
+from dither import Client, NoGain, Release, SaysNothing, Series
 
 from app.cli.answers import interval_text, show_release
 from app.cli.common import AsJson, console, moment, print_json, print_table, usage_error
@@ -220,6 +222,23 @@ NEEDED: Mapping[str, Any] = {
 """What must be said of a statistic, as an argument."""
 
 
+@contextmanager
+def _all_the_same(study: str, question: Mapping[str, Any]) -> Iterator[None]:
+    """Say which command makes an answer that is refused for what it would be."""
+    try:
+        yield
+    except (NoGain, SaysNothing) as refusal:
+        words = ["dither", "release", study]
+        for name, value in question.items():
+            written = f"--{name.replace('_', '-')}"
+            if value is True:
+                words.append(written)
+            else:
+                words += [written, str(value)] if name in OPTIONS else ["--parameter", f"{name}={value}"]
+        refusal.add_note(f"It is made all the same by: {shlex.join([*words, '--allow-worse'])}")
+        raise
+
+
 def _answer(statistic: str) -> Command:
     """The command that shows the answer for a statistic."""
 
@@ -230,7 +249,11 @@ def _answer(statistic: str) -> Command:
         names = () if pair is None else pair.split(",")
         if len(names) not in (0, 2):
             raise usage_error("--measures: give two, with a comma between")
-        found: Release = getattr(client, statistic)(study, *names, **question)
+        found: Release
+        with _all_the_same(
+            study, {"statistic": statistic, **({"measures": pair} if pair else {}), **question}
+        ):
+            found = getattr(client, statistic)(study, *names, **question)
         return found
 
     read.__doc__ = STATISTICS[statistic].summary
@@ -289,7 +312,8 @@ def release(
     fresh: Fresh = False,
 ) -> Release:
     """Sharpen an answer: a larger share charges the difference; see `dither plan` and `dither mean`."""
-    return client.release(study, idempotency_key=key, allow_worse=allow_worse, fresh=fresh, **question)
+    with _all_the_same(study, question | ({"fresh": True} if fresh else {})):
+        return client.release(study, idempotency_key=key, allow_worse=allow_worse, fresh=fresh, **question)
 
 
 def _show_releases(found: Sequence[Release]) -> None:

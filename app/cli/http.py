@@ -9,7 +9,7 @@ from typing import Annotated
 
 import httpx
 import typer
-from dither import Client, DitherError, NoGain, ProblemError, Retry, SaysNothing, TransportError
+from dither import Client, DitherError, ProblemError, Retry, TransportError
 from dither.device.table import NotOneNumber, check_meant
 
 from app.cli.common import CommandFailed, notes, usage_error
@@ -145,11 +145,10 @@ def explain(error: ProblemError) -> str:
         reason += f"; it may be asked again in {ceil(error.retry_after):,} s"
     if error.status >= 500 and error.request_id:
         reason += f", request {error.request_id} in the service's log"
-    if isinstance(error, NoGain | SaysNothing):
-        reason += "\n  It is made all the same by: dither release STUDY --statistic NAME ... --allow-worse"
     # The detail of a single field is that field and its reason.
     rows = [f"{field.field}: {field.reason}" for field in error.errors]
-    return reason + "".join(f"\n  {row}" for row in rows if row != error.detail)
+    rows = [*getattr(error, "__notes__", ()), *(row for row in rows if row != error.detail)]
+    return reason + "".join(f"\n  {row}" for row in rows)
 
 
 def failure_of(error: Exception) -> tuple[str, int] | None:

@@ -217,7 +217,6 @@ def test_a_single_field_is_said_once():
 
 def test_an_answer_that_is_no_gain_names_what_makes_it_all_the_same():
     refusal = NoGain(status=409, code="no_gain", detail="allow_worse makes this one too")
-    assert "dither release STUDY --statistic NAME ... --allow-worse" in explain(refusal)
     assert "release(..., allow_worse=True)" in str(refusal)
 
 
@@ -226,7 +225,6 @@ def test_an_answer_that_says_nothing_names_what_would_do_and_what_makes_it_all_t
     refusal = problem(409, body, request="POST /", certain=True)
     assert isinstance(refusal, SaysNothing)
     assert (refusal.share, refusal.people) == (0.41, 53)
-    assert "dither release STUDY --statistic NAME ... --allow-worse" in explain(refusal)
     assert "release(..., allow_worse=True)" in str(refusal)
     none = problem(409, body.replace(b"0.41", b"null").replace(b"53", b"null"), request="", certain=True)
     assert isinstance(none, SaysNothing)

@@ -1,6 +1,7 @@
 """Studies of several measures on the command line, against a running service."""
 
 import json
+import shlex
 
 import pytest
 
@@ -30,6 +31,38 @@ def test_a_range_and_a_budget_are_shown_with_all_of_their_digits(ask: Asker):
     reason = ("--reason", "all digits count")
     budget = ask("admin", "subject", "set-budget", "exact", "--epsilon", "1234.567891", *reason)
     assert "epsilon\t1234.567891\t0\t0\t1234.567891\n" in budget.output, budget.errors
+
+
+def test_an_answer_that_is_refused_names_the_command_that_makes_it(ask: Asker, tmp_path):
+    made = ask("admin", "study", "create", "few", "--lower", "0", "--upper", "9", "--attributes", "to=a b,c")
+    assert made.status == 0, made.errors
+    file = tmp_path / "people.csv"
+    file.write_text("subject,value,to\nann,4,a b\nbob,5,c\n")
+    loaded = ask(
+        *("contribute", "contribute", "few", str(file), "--trust", "central", "--epsilon", "1"),
+        *("--directory", str(tmp_path / "device")),
+    )
+    assert loaded.status == 0, loaded.errors
+    question = ("--where", "to:a b", "--share", "0.2", "--estimator", "kvh", "--fresh")
+    refused = ask("analyse", "release", "few", *question, "--parameter", "variance=worst_case")
+    assert "the answer would say nothing" in refused.errors
+    _, named = refused.errors.split("It is made all the same by: ")
+    words = shlex.split(named)
+    assert words[:3] == ["dither", "release", "few"]
+    assert {"to:a b", "variance=worst_case", "--fresh", "--allow-worse"} <= set(words)
+    answer = ask("analyse", *words[1:], "--json")
+    assert json.loads(answer.output)["where"] == {"to": "a b"}
+    # Someone came since: what is said is true of a study that has ended, too.
+    file.write_text("subject,value,to\ncyd,4,c\n")
+    mean = ("analyse", "mean", "few", "--estimator", "kvh")
+    assert ask("analyse", "release", "few", "--estimator", "kvh", "--allow-worse").status == 0
+    ask(
+        *("contribute", "contribute", "few", str(file), "--trust", "central", "--epsilon", "1"),
+        *("--directory", str(tmp_path / "device")),
+    )
+    assert ask("admin", "study", "archive", "few", "--reason", "it is over").status == 0
+    assert "People have contributed since: `dither plan few` says" in ask(*mean).output
+    assert "makes no new answers" in ask("analyse", "plan", "few").output
 
 
 @pytest.mark.long
@@ -108,9 +141,12 @@ def test_a_study_of_measures_is_made_loaded_and_asked(ask: Asker, tmp_path):
     assert "predicted error, in the product of both units" in shown
     of_town = ("household", "--share", "0.12", "--by", "town")
     line_of = ("analyse", "regression", *of_town, "--of", "income", "--on", "age")
-    assert "the answer would say nothing" in ask(*line_of).errors
-    asked = ("--statistic", "correlation", "--measures", "income,age", "--allow-worse")
-    assert ask("analyse", "release", *of_town, *asked).status == 0
+    nothing = ask(*line_of).errors
+    assert "the answer would say nothing" in nothing
+    # The command that it names makes the answer as it stands.
+    named = shlex.split(nothing.partition("It is made all the same by: dither ")[2])
+    assert named[:2] == ["release", "household"]
+    assert ask("analyse", *named).status == 0
     line = ask(*line_of, "--at", "40").output
     assert [row.split("\t")[:2] for row in line.splitlines()[1:13]] == [
         [label, name]
