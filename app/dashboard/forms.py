@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from uuid import UUID
 
+from dither.device import table
+
 from app.core.errors import InvalidRequest
 from app.core.records import Wanted
 from app.dashboard.requests import PageRequest
@@ -17,6 +19,18 @@ def prose(text: str) -> str:
 def given(fields: Mapping[str, str], *names: str) -> dict[str, str]:
     """The fields with these names that are not empty."""
     return {name: fields[name] for name in names if fields.get(name)}
+
+
+def check_meant(text: str, field: str) -> None:
+    """Ask back where a number that stays for good may mean two.
+
+    Raises:
+        InvalidRequest: with both.
+    """
+    try:
+        table.check_meant(text)
+    except table.NotOneNumber as question:
+        raise InvalidRequest.field(field, f"{text.strip()} {question}") from None
 
 
 def chosen(request: PageRequest, name: str, options: Iterable[str]) -> str | None:

@@ -78,6 +78,8 @@ async def test_what_cannot_be_made_is_explained_on_the_page(admin: Browser, serv
     page = f"/dashboard/studies/{study}"
     for fields, words in (
         ({"kind": "single"}, "need either a count or subjects"),
+        ({"kind": "open", "limit": "1.000"}, "limit 1.000 may mean 1 or 1000: write it like that"),
+        ({"kind": "single", "count": "1,000"}, "count 1,000 may mean 1 or 1000: write it like that"),
         ({"kind": "single", "count": "many"}, "must be an integer"),
         ({"kind": "open", "expires_at": "2020-01-01T00:00"}, "must be in the future"),
     ):

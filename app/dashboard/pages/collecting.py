@@ -6,6 +6,7 @@ from starlette.responses import Response
 from app.core.errors import ServiceError
 from app.core.invitation import Invitation, InvitationKind
 from app.core.study import Study
+from app.dashboard import forms
 from app.dashboard.pages import studies
 from app.dashboard.rendering import render
 from app.dashboard.requests import PageRequest
@@ -21,6 +22,8 @@ async def invite(request: PageRequest) -> Response:
     """Make an open link and show it, or single ones and hand them over as a table, this once."""
     study = await request.study(request.path_params["study"], fresh=True)
     try:
+        for name in ("limit", "count"):
+            forms.check_meant(request.fields.get(name, ""), name)
         document = read(InvitationIn, request.fields)
         invitation, urls = await make(request, study, document)
     except ServiceError as refusal:

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Mapping
 from decimal import Decimal
 
-from dither.device.table import NotOneNumber, check_meant, two_readings
+from dither.device.table import two_readings
 from starlette.responses import Response
 
 from app.core.errors import InvalidRequest, ServiceError
@@ -153,7 +153,7 @@ def _definition(request: PageRequest) -> StudyDefinition:
     if given.get("choices"):
         fields["choices"] = [label.strip() for label in given["choices"].split(",")]
     for name in RANGE_ENDS:
-        _check_meant(given.get(name, ""), name)
+        forms.check_meant(given.get(name, ""), name)
     attributes = _lines(given.get("attributes", ""), "attributes", "region: north, south")
     fields["attributes"] = {name: _words(labels) for name, labels in attributes.items()}
     if given.get("measures"):
@@ -216,20 +216,12 @@ def _measures(text: str) -> dict[str, dict[str, object]]:
             found[name] = {"choices": [label.strip() for label in words[0].split("|")]}
         elif len(words) in (2, 3):
             for end in words[: len(RANGE_ENDS)]:
-                _check_meant(end, "measures")
+                forms.check_meant(end, "measures")
             fields = zip((*RANGE_ENDS, "dimension"), words, strict=False)
             found[name] = {field: JsonNumber(word) for field, word in fields}
         else:
             raise InvalidRequest.field("measures", f"needs lines such as {example}; a name once")
     return found
-
-
-def _check_meant(text: str, field: str) -> None:
-    """Ask back where an end of a range, which stays for good, may mean two numbers."""
-    try:
-        check_meant(text)
-    except NotOneNumber as question:
-        raise InvalidRequest.field(field, f"{text.strip()} {question}") from None
 
 
 def _warn_of_steps(definition: StudyDefinition) -> None:
