@@ -11,7 +11,7 @@ from app.core.errors import FieldError, InvalidRequest
 from app.core.session import SessionProtocol
 from app.core.study import StudyDefinition, Trust
 from app.sessions.documents import from_document
-from app.sessions.kmeans import ClusterRules
+from app.sessions.kmeans import MAX_ROUNDS, ClusterRules
 from app.sessions.kmeans_protocol import RunningKMeans
 from app.sessions.points import GridPoint
 from app.sessions.protocol import RunningProtocol
@@ -105,7 +105,7 @@ def _start_search(spec: SessionSpec, study: StudyDefinition) -> RunningProtocol:
 
 def _start_kmeans(spec: SessionSpec, study: StudyDefinition) -> RunningProtocol:
     if not isinstance(spec.rounds, int):
-        raise InvalidRequest.field("rounds", "is required" if spec.rounds is None else "must be an integer")
+        raise InvalidRequest.field("rounds", f"is required, as a number from 1 to {MAX_ROUNDS}")
     if not spec.centers:
         raise InvalidRequest.field("centres", "is required")
     if spec.participants is not None:

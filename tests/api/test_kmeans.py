@@ -279,6 +279,13 @@ async def test_a_bad_session_is_refused(
     assert_problem(response, "invalid_request", 422, *fields)
 
 
+async def test_clusters_need_a_number_of_rounds_and_say_so(service: Service, plane: str) -> None:
+    document = {name: value for name, value in KMEANS.items() if name != "rounds"}
+    response = await service.call("POST", f"/v1/studies/{plane}/sessions", "admin", json=document)
+    problem = assert_problem(response, "invalid_request", 422, "rounds")
+    assert problem["errors"][0]["reason"] == "is required, as a number from 1 to 64"
+
+
 @pytest.mark.parametrize("protocol", ["minimum", "kmeans"])
 @pytest.mark.parametrize(
     "participants", [1, 0, -5, 2**40 + 1, 10**20, 1e99, 10**40, 2.5, True, "20", float("nan")]
