@@ -140,7 +140,11 @@ def test_the_hourglass_covers_the_population_too(epsilon):
 
 
 def test_hourglass_answers_err_as_predicted_and_less_than_laplace_ones():
-    """n = 1000, epsilon = 4: the leading term at the drawn noise's own variance, within Z standard errors."""
+    """n = 1000, epsilon = 4: the leading term at the drawn noise's own variance, within Z standard errors.
+
+    What is predicted is for a mean between the middle and an end; this one is near an end, and errs 1.17
+    times as much.
+    """
     runs = 3_000
     source = noise_source("hourglass errors")
     groups = [central(4.0, PEOPLE)]
@@ -152,5 +156,5 @@ def test_hourglass_answers_err_as_predicted_and_less_than_laplace_ones():
     variance, covariance = hourglass_moments(plan.noise)
     expected = ((0.98**2 + 0.02**2) * variance - 2 * 0.98 * 0.02 * covariance) / GRID_SIZE**2 / PEOPLE**2
     assert abs(found / expected - 1) < Z * math.sqrt(20 / runs)
-    assert found < plan.predicted_error**2 * 1.3
-    assert found < 0.75 * 2 / 16 * 0.98**2 / PEOPLE**2
+    assert 1.3 < expected / plan.predicted_error**2 < 1.4
+    assert expected < 0.55 * 2 / 16 * 0.98**2 / PEOPLE**2

@@ -1,5 +1,7 @@
 """A reporting range off two searches: where it lies, what it holds, and the variance of its reports."""
 
+import math
+from collections.abc import Callable
 from fractions import Fraction
 from uuid import uuid4
 
@@ -9,6 +11,8 @@ from dither.device.numbers import inside_range
 from dither.device.randomizers import randomizer
 from dither.device.response import respond
 from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.stats import binom
 
 from app.core.cohort import Group, Reports
 from app.core.errors import InvalidRequest
@@ -19,9 +23,10 @@ from app.core.study import LocalMechanism, Relation, Trust
 from app.estimators.interface import Question
 from app.estimators.linear import linear_plan
 from app.estimators.reports import estimated_variance, farthest, noise_of, noise_variance
-from app.sessions.found_reporting import around, found
+from app.sessions.found_reporting import around, found, outside
 from app.sessions.response import Tally
 from app.sessions.search import Search, Target, advance, make_rules
+from app.sessions.searched import Round, Searched
 
 Points = NDArray[np.int64]
 
@@ -140,6 +145,23 @@ def test_a_range_ten_times_too_wide_costs_a_fiftieth_of_todays_variance_once_it_
         truth = reporting if group is groups[1] else np.clip(reporting, lower, upper)
         assert abs(conclusion.estimate - truth.mean() / GRID_SIZE) <= 5 * conclusion.standard_error
         assert ("reporting_range" in conclusion.details) is (group is groups[0])
+
+
+def test_outside_is_at_most_both_tails_each_at_the_risk_of_one_round_of_all() -> None:
+    """Exact binomial bounds by root finding, of the rounds beside the range; those inside say less."""
+    where, epsilon = Reported(start=GRID_SIZE // 4, zoom=2), EPSILON
+    told = [(where.start - 1, 130), (where.start, 140), (GRID_SIZE // 2, 200), (GRID_SIZE * 3 // 4, 270)]
+    rounds = [Round(threshold=at, positives=yes, answers=400, epsilon=epsilon) for at, yes in told]
+    ends = outside(where, Searched(people=1, reporting=0, rounds=tuple(rounds), announced=6))
+    risk, truth = 0.05 / 12, math.e / (1 + math.e)
+
+    def fraction(tail: Callable[[float], float]) -> float:
+        return (brentq(lambda chance: tail(chance) - risk, 0, 1) - 1 + truth) / (2 * truth - 1)
+
+    below = fraction(lambda chance: binom.cdf(130, 400, chance))
+    above = 1 - fraction(lambda chance: binom.sf(269, 400, chance))
+    assert 0 < below < below + above < 1
+    assert ends == pytest.approx(below + above, rel=1e-9)
 
 
 def test_outside_is_bounded_at_every_end_that_searches_choose() -> None:
