@@ -158,7 +158,11 @@ def print_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *
         columns: Key in a row, and its heading. The first says which row it is and is never broken, so that
             it can be copied and searched for at any width.
         title: Above the table; on standard error where a program reads the table.
+
+    That there are no rows is said on standard error, where no program takes it for one.
     """
+    if not rows:
+        notes.print("There are none.")
     if not console.is_terminal:
         if title:
             notes.print(title, markup=False)

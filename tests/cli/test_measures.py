@@ -23,6 +23,19 @@ def test_a_study_that_lists_its_epsilons_is_made_and_shown(ask: Asker):
     assert "epsilon\t0.5, 2\n" in made.output
 
 
+def test_a_list_without_entries_says_so_beside_its_header(ask: Asker):
+    assert ask("admin", "study", "create", "bare", "--lower", "0", "--upper", "9").status == 0
+    for words, column in (
+        (("invite", "list"), "id"),
+        (("schedule", "list"), "id"),
+        (("releases",), "release"),
+    ):
+        listed = ask("admin", *words, "bare")
+        assert (listed.status, listed.errors) == (0, "There are none.\n"), words
+        assert [line.split("\t")[0] for line in listed.output.splitlines()] == [column]
+        assert json.loads(ask("admin", *words, "bare", "--json").output) == []
+
+
 def test_a_range_and_a_budget_are_shown_with_all_of_their_digits(ask: Asker):
     made = ask("admin", "study", "create", "turnover", "--lower", "-0.5", "--upper", "12345678901")
     assert made.status == 0, made.errors
