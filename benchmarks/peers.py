@@ -79,6 +79,15 @@ def crowds() -> Iterator[People]:
         yield People("equal", 0, 100, np.full(n, 10.0))
 
 
+def whole() -> Iterator[People]:
+    """Whole numbers of few kinds, in the sizes of small studies: ratings, and ages."""
+    for n in (100, 300, 1_000):
+        source = np.random.default_rng(n)
+        ratings = source.choice([1.0, 2.0, 3.0, 4.0, 5.0], n, p=[0.05, 0.1, 0.25, 0.4, 0.2])
+        yield People("ratings", 1, 5, ratings)
+        yield People("ages", 0, 120, np.clip(source.normal(42, 16, n).round(), 18, 95))
+
+
 def answers(
     everyone: Sequence[People], often: Mapping[str, int]
 ) -> Iterator[tuple[People, Mapping[str, Answers]]]:

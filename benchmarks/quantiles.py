@@ -48,18 +48,20 @@ def compare(here: Installation, port: int, *, quick: bool) -> Iterator[Ratio]:
         for name, (statistic, own) in QUESTIONS.items()
         for aim in Aim
     }
-    for people, known in peers.answers(list(peers.crowds()), dict.fromkeys(RANKS, peer_draws)):
+    crowds = list(peers.crowds())
+    everyone = peers.answers([*crowds, *peers.whole()], dict.fromkeys(RANKS, peer_draws))
+    for people, known in everyone:
         crowd = Crowd.plain(f"quantiles-{people.name}-{len(people.values)}", people)
         fill(here, port, crowd)
         parts = {key: parts_of(answers) for key, answers in drafted(here, crowd.slug, asks).items()}
         for name in QUESTIONS:
             for aim in Aim:
                 yield from _beside(people, name, aim, parts[_key(name, aim)], known)
-        if people.values.min() == people.values.max():
-            continue  # What is off there is a step of the grid, which grows with the range.
+        median = _key("median", Aim.INTERVAL)
+        if people not in crowds or not any(errors_of(people, "median", parts[median])):
+            continue  # Where values are all equal nothing is off that could grow with the range.
         wide = Crowd.plain(f"{crowd.slug}-wide", people, wider=WIDER)
         fill(here, port, wide)
-        median = _key("median", Aim.INTERVAL)
         far = parts_of(drafted(here, wide.slug, {median: asks[median]})[median])
         yield from _in_wide(people, far, parts[median])
 

@@ -85,7 +85,7 @@ from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency
 from app.estimators import confidence, tree_levels
-from app.estimators.cell_counts import CellCounts, Floats
+from app.estimators.cell_counts import CellCounts, Floats, WholeNumbers
 from app.estimators.every_level import once
 from app.estimators.interface import Coverage, Interval
 from app.estimators.quantiles import ErrorLaw, error_law
@@ -100,9 +100,6 @@ _RISKS = tuple(Fraction(one, 40) for one in (1, 1, 1, 5, 32))
 
 _SPREAD_RISKS = tuple(Fraction(one, 10) for one in (1, 2, 2, 2, 3))
 """The same of one that is wider than that."""
-
-_WITHIN = 8
-"""Into how many pieces a cell is cut where places of later cells are looked for."""
 
 _UNKNOWN = 1e4
 """How much more than that of its noise the variance of a secret total is before the first level."""
@@ -185,6 +182,7 @@ class TreePlan:
         people: add_remove_one: the number of people to predict for; None: unknown.
         beside: replace_one: people who answered searches, for one quantile.
         free: replace_one: whether all who have a weight in it are public: no one pays.
+        whole: Where whole numbers lie in the range; None: there are none to speak of.
     """
 
     workload: ClassVar[Workload] = Workload.TREE
@@ -195,6 +193,7 @@ class TreePlan:
     free: bool = False
     people: float | None = None
     beside: Beside | None = None
+    whole: WholeNumbers | None = None
 
     @cached_property
     def noise(self) -> DiscreteLaplace | DiscreteGaussian:
@@ -321,7 +320,7 @@ class TreePlan:
             coverage: Coverage = "at_least" if spread or self.weighing.is_equal else "worst_case"
             found.append(
                 Quantile(
-                    estimate=_value(grid, place),
+                    estimate=_told(grid, place, own),
                     interval=_interval(grid, own, place, coverage),
                     population_interval=_interval(grid, population, place, "worst_case"),
                 )
@@ -336,12 +335,12 @@ class TreePlan:
     def _estimate(self, q: float, drawn: tuple[Drawn, ...]) -> float:
         """Where the expected rank is q, within what tests leave [grid steps]."""
         (low, high), counts = self._region(q, drawn), self._counts(drawn)
-        off = np.maximum.accumulate(self._off(q, counts, counts.ends)[0])
+        places = counts.places
+        off = np.maximum.accumulate(self._off(q, counts, places)[0])
         right = int(np.clip(np.searchsorted(off, 0.0), 1, len(off) - 1))
-        rise = off[right] - off[right - 1]
-        part = -off[right - 1] / rise if rise > 0 else 0.5
-        steps = counts.ends[right] - counts.ends[right - 1] - 1
-        place = float(counts.ends[right - 1] + 0.5 + min(max(part, 0.0), 1.0) * steps)
+        (under, over), (left, end) = off[right - 1 : right + 1], places[right - 1 : right + 1]
+        part = -under / (over - under) if over > under else 0.5
+        place = float(left + 0.5 + min(max(part, 0.0), 1.0) * (end - left - 1))
         return min(max(place, low + 0.5), high - 0.5)
 
     @once
@@ -364,9 +363,10 @@ class TreePlan:
         """What is known of one cell of all people before the first level, but for a secret total."""
         weighing, end = self.weighing, GRID_SIZE + 1.0
         if weighing.is_public:
-            return CellCounts.of_all(end, float(weighing.mass), 0.0, float(max(1, *weighing.weights)))
+            person = float(max(1, *weighing.weights))
+            return CellCounts.of_all(end, float(weighing.mass), 0.0, person, self.whole)
         unknown = _UNKNOWN * len(first.counts) * self._variance(0)
-        return CellCounts.of_all(end, float(sum(first.counts)), unknown, float(weighing.cap))
+        return CellCounts.of_all(end, float(sum(first.counts)), unknown, float(weighing.cap), self.whole)
 
     def _variance(self, level: int) -> float:
         """Of the noise of each sum of a level [units of the weights, squared]."""
@@ -397,12 +397,9 @@ class TreePlan:
 
     def _near(self, q: float, counts: CellCounts, deviations: Floats) -> Floats:
         """Places these standard deviations beside the quantile [grid steps]."""
-        ends = counts.ends
-        within = ends[:-1, None] + np.diff(ends)[:, None] * np.arange(_WITHIN) / _WITHIN
-        places = np.append(within.ravel(), ends[-1])
-        off, variance = self._off(q, counts, places)
+        off, variance = self._off(q, counts, counts.places)
         beside = off / np.sqrt(variance + np.finfo(np.float64).tiny)
-        return np.asarray(np.interp(deviations, np.maximum.accumulate(beside), places))
+        return np.asarray(np.interp(deviations, np.maximum.accumulate(beside), counts.places))
 
     @once
     def _below(self, level: Drawn) -> Floats:
@@ -576,11 +573,16 @@ def _value(grid: Grid, place: float) -> float:
     return grid.to_unit(min(max((Fraction(place) - Fraction(1, 2)) / GRID_SIZE, Fraction(0)), Fraction(1)))
 
 
+def _told(grid: Grid, place: float, ends: tuple[int, int]) -> float:
+    """The value of a place; a whole number where its step keeps one and lies between the ends."""
+    value, inside = _value(grid, place), ends[0] + 0.5 <= place <= ends[1] - 0.5
+    whole = inside and abs(value - round(value)) * GRID_SIZE <= grid.width / 2
+    return float(round(value)) if whole else value
+
+
 def _interval(grid: Grid, ends: tuple[int, int], place: float, coverage: Coverage) -> Interval:
-    low, high = min(ends[0], place), max(ends[1], place)
-    return Interval(
-        level=confidence.level(), lower=_value(grid, low), upper=_value(grid, high), coverage=coverage
-    )
+    lower, upper = (_value(grid, one) for one in (min(ends[0], place), max(ends[1], place)))
+    return Interval(level=confidence.level(), lower=lower, upper=upper, coverage=coverage)
 
 
 def _mass(weighing: Weighing, beside: Beside | None) -> int:

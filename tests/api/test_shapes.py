@@ -211,6 +211,22 @@ async def test_a_median_is_the_quantile_one_half_and_lies_in_its_interval(
 
 
 @pytest.mark.parametrize("terms", [{}, ADD_REMOVE])
+async def test_a_median_of_whole_numbers_is_one_of_them(service: Service, terms: dict[str, Any]):
+    """The next age is 150 ranks away, where noise moves a rank by 5: the median is never another one."""
+    study = await service.study(lower=0, upper=120, default_share=1, **terms)
+    ages = [30] * 150 + [41] * 150 + [42] * 400 + [70] * 200
+    records = [
+        {"subject": f"p{number}", "value": age, "epsilon": 1, "trust": "central"}
+        for number, age in enumerate(ages)
+    ]
+    path = f"/v1/studies/{study}/contributions/batch"
+    assert (await service.call("POST", path, "contribute", json=records)).json()["created"] == len(ages)
+    median = await get(service, study, "statistics/median")
+    assert median["estimate"] == 42.0
+    assert median["interval"]["lower"] <= 42 <= median["interval"]["upper"]
+
+
+@pytest.mark.parametrize("terms", [{}, ADD_REMOVE])
 async def test_a_description_is_one_release_with_one_price_and_its_intervals_cover(
     service: Service, terms: dict[str, Any]
 ):

@@ -5,6 +5,7 @@ Each verdict is a binomial test at five standard deviations, a false alarm in 3.
 
 import math
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from itertools import product
 
@@ -14,9 +15,10 @@ from numpy.typing import NDArray
 
 from app.core.cohort import Group
 from app.core.epsilon import MICRO
-from app.core.grid import GRID_SIZE
+from app.core.grid import GRID_SIZE, Grid
 from app.core.study import Currency, Relation, Trust
 from app.estimators import shares
+from app.estimators.cell_counts import WholeNumbers
 from app.estimators.quantile_tree import TreePlan
 from app.estimators.shares import UNIT, SharesPlan
 from app.estimators.tree_levels import Aim, target_of
@@ -206,6 +208,49 @@ def test_the_interval_of_a_quantile_covers_and_an_eighth_of_it_does_not(
     assert at_least(hits["dataset"], RUNS, 0.95)
     assert at_least(hits["population"], RUNS, 0.95)
     assert kind == "whole numbers" or not at_least(hits["an eighth"], RUNS, 0.95)
+
+
+def test_quantiles_of_ratings_are_ratings_and_those_of_numbers_spread_evenly_err_no_more_for_it():
+    """300 ratings from 1 to 5 at epsilon 1, each 30 ranks or more away from the next one.
+
+    Of 900 answers all were right, and without cases of whole numbers, the control, none. Of numbers spread
+    evenly over 0 to 4 the ratio of root mean square errors was 1.04 to 1.18 in four runs, with a standard
+    error of 6 to 9 % in each: 1.8 is five of them above all of these. A quantile that was taken for a whole
+    number would be 30 ranks off, the control.
+    """
+    rng, people, grid = np.random.default_rng(), 300, Grid(Decimal(1), Decimal(5))
+    weighing = weigh_public(
+        [Group(trust=Trust.CENTRAL, epsilon=MICRO, count=people)], people, target_of(0), 0.0
+    )
+    ratings = np.repeat([1, 2, 3, 4, 5], [15, 30, 75, 120, 60])
+    points = ((ratings - 1) * (GRID_SIZE // 4)).astype(np.int64)
+
+    def plan_of(quantile: str, over: Grid | None) -> TreePlan:
+        whole = None if over is None else WholeNumbers.of(over)
+        return TreePlan(quantiles=(Fraction(quantile),), weighing=weighing, whole=whole)
+
+    right = {"whole": 0, "control": 0}
+    for name, over in (("whole", grid), ("control", None)):
+        for quantile, rating in (("0.25", 3), ("0.5", 4), ("0.9", 5)):
+            plan = plan_of(quantile, over)
+            for _ in range(100):
+                (found,) = plan.read(grid, grown(plan, [points]))
+                assert name == "control" or found.interval.lower <= found.estimate <= found.interval.upper
+                right[name] += found.estimate == rating
+    assert right["whole"] >= 270
+    assert right["control"] < 30, "the control"
+
+    wide = Grid(Decimal(0), Decimal(4))
+    squares: dict[bool, list[float]] = {True: [], False: []}
+    for _ in range(400):
+        even = np.sort(np.floor(rng.random(people) * GRID_SIZE)).astype(np.int64)
+        for knows, own in squares.items():
+            plan = plan_of("0.9", wide if knows else None)
+            (found,) = plan.read(UNIT, grown(plan, [even]))
+            own.append((float(np.searchsorted(even, found.estimate * GRID_SIZE)) - 0.9 * people) ** 2)
+    error, without = (math.sqrt(np.mean(squares[knows])) for knows in (True, False))
+    assert error <= 1.8 * without
+    assert 1.8 * without < 30, "the control"
 
 
 def whole_numbers(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ from app.core.grid import GRID_SIZE, Grid
 from app.core.plain import plain
 from app.core.question import CELLS, MOST_CELLS
 from app.core.study import StudyDefinition, Trust
+from app.estimators.cell_counts import WholeNumbers
 from app.estimators.quantile_tree import Beside, TreePlan
 from app.estimators.tree_levels import Aim
 from app.services.shapes.parameters import AIM, read_aim, read_rank, read_whole
@@ -141,4 +142,5 @@ def tree_of(
         people=question.size,
         beside=beside,
         free=not study.hides_people and not pays,
+        whole=WholeNumbers.of(study.grid),
     )
