@@ -279,9 +279,9 @@ def _show_check(found: FileCheck, study: Study, given: Sequence[str], *, as_json
         lines.append(f"row {row}: " + "; ".join(f"{one.field} {_with_options(one.reason)}" for one in wrong))
     if found.faulty > len(found.faults):
         lines.append(f"and {counted(found.faulty - len(found.faults), 'row')} more")
-    lines += [
-        f"{found.faulty:,} of {counted(len(found.file), 'row')} would be refused. Nothing was sent or stored."
-    ]
+    refused = f"{found.faulty:,} of {counted(len(found.file), 'row')} would be refused"
+    seen = refused if len(found.file) else "The file has no row below its header"
+    lines.append(f"{seen}. Nothing was sent or stored.")
     if len(found.file):
         lines += ["To import it:", command]
     # One line each, however long: the command is copied.

@@ -183,7 +183,7 @@ def test_a_check_says_all_faults_of_all_rows_and_a_confirmation_imports_the_othe
     # With a header line alone there is nothing to import, and no command for it.
     file.write_text("Name,Kosten,Kantine,Ort\n")
     said = dither("contribute", *given, "--check", **asked).output.splitlines()
-    assert said[-1] == "0 of 0 rows would be refused. Nothing was sent or stored."
+    assert said[-1] == "The file has no row below its header. Nothing was sent or stored."
     file.write_text("Kosten,Kantine\n1,ja\n")
     unreadable = dither("contribute", *given, "--check", **asked)
     assert (unreadable.status, unreadable.output) == (1, "")

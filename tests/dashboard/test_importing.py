@@ -269,6 +269,9 @@ async def test_a_browser_keeps_the_file_where_no_other_is_chosen_and_an_empty_on
     page = admin.page
     token = re.search(r'name="form_token" value="([0-9a-f]*)"', page)
     assert token
+    await give(admin, study, b"subject,value\n", {"trust": "central", "epsilon": "1"})
+    assert "The file has no row below its header. Nothing was stored." in text_of(admin.page)
+    assert "would be refused" not in text_of(admin.page)
     for chosen, words in (("", "0 of 1 row would be refused"), ("empty.csv", "file: is empty")):
         lines = [f'Content-Disposition: form-data; name="file"; filename="{chosen}"\r\n\r\n']
         for name, value in ({"form_token": token[1]} | kept(page)).items():
