@@ -736,6 +736,9 @@ async def test_the_sizing_page_answers_what_is_left_out(browser: Browser):
     assert "1 person, with" in text_of(one.text)
     comma = await browser.get("/dashboard/size?lower=0&upper=120&error=0,5&epsilon=0.5")
     assert "error must be a number without commas: a point stands before decimals" in text_of(comma.text)
+    two = await browser.get("/dashboard/size?lower=0&upper=120&epsilon=0.5&people=1.000")
+    assert two.status_code == 422
+    assert "people 1.000 may mean 1 or 1000: write it like that" in text_of(two.text)
     bad = await browser.get("/dashboard/size?lower=0&upper=-1&error=1&epsilon=0.5")
     assert bad.status_code == 422
     assert "upper must be above lower" in text_of(bad.text)

@@ -21,6 +21,8 @@ async def show(request: PageRequest) -> Response:
     found, refusal = None, None
     if fields:
         try:
+            for name in ("people", "lower", "upper"):
+                forms.check_meant(fields.get(name, ""), name)
             sizing = read_sizing(fields)
             found = SizingOut.made_of(sizing, estimators=await run(size, sizing))
         except ServiceError as error:
