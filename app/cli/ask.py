@@ -268,7 +268,7 @@ def _show_series(found: Series) -> None:
     rows = [
         {
             "study": one.study,
-            "made": moment(one.created_at),
+            "study made": moment(one.created_at),
             "estimate": one.estimate,
             "interval": interval_text(one.interval),
             "release": one.release,
