@@ -93,7 +93,8 @@ async def test_histograms_and_distributions_by_label_are_one_release(service: Se
 @pytest.mark.parametrize("terms", [*RELATIONS, {"noise": "gaussian", "delta": 1e-6}])
 async def test_a_median_by_label_costs_no_more_than_one_median(service: Service, terms: dict[str, Any]):
     study = await service.study(attributes=REGIONS, default_share=0.5, **terms)
-    people = [("north", {"value": 10})] * 300 + [("south", {"value": 90})] * 200
+    # Of ten times fewer people the noise of the first counts puts a median further off in 2 of 100 draws.
+    people = [("north", {"value": 10})] * 3000 + [("south", {"value": 90})] * 2000
     await load(service, study, people)
     alone = await get(service, study, "plan", statistic="median")
     plan = await get(service, study, "plan", statistic="median", by="region")
@@ -108,13 +109,12 @@ async def test_a_median_by_label_costs_no_more_than_one_median(service: Service,
     )
     assert [one["where"]["region"] for one in found["groups"]] == REGIONS["region"]
     north, south, east = found["groups"]
-    # Three fifths of all people are in the north. Within 10, but where the noise of the first counts was so
-    # large that the interval says more, as in 2 of 100 draws; 500 intervals held.
-    for one, value in ((north, 10), (south, 90), (found, 10)):
-        lower, upper = one["interval"]["lower"], one["interval"]["upper"]
-        assert lower <= value <= upper or one is found
-        if not terms.get("noise"):
-            assert abs(one["estimate"] - value) < max(10, upper - lower)
+    if not terms.get("noise"):
+        assert abs(north["estimate"] - 10) < 10
+        assert abs(south["estimate"] - 90) < 10
+        assert abs(found["estimate"] - 10) < 10, "three fifths of all people"
+    assert north["interval"]["lower"] <= 10 <= north["interval"]["upper"]
+    assert south["interval"]["lower"] <= 90 <= south["interval"]["upper"]
     if terms == ADD_REMOVE:
         assert "people" not in east
         assert east["estimate"] is not None
