@@ -448,7 +448,7 @@ def asked_with() -> Mapping[str, Mapping[str, str]]:
     from app.estimators.registry import ESTIMATORS
     from app.web.documents.series import ASKED
 
-    kinds = {Kind.TEXT: "str", Kind.LABELS: "str", Kind.FLAG: "bool", Kind.WHOLE: "int"}
+    kinds = {Kind.TEXT: "str", Kind.LABELS: "str | Sequence[str]", Kind.FLAG: "bool", Kind.WHOLE: "int"}
     types = {name: kinds.get(one.kind, "Parameter") for name, one in FIELDS.items()} | {
         "where": "Where | None"
     }
@@ -486,7 +486,7 @@ def questions() -> str:
     body = "\n\n".join(parts)
     head = '"""What statistics can be asked with besides: see the reference of the service."""\n'
     imports = (
-        "from typing import TypedDict\n",
+        "from collections.abc import Sequence\nfrom typing import TypedDict\n",
         "from dither._calls import Where",
         "from dither._wire import Parameter\n",
     )

@@ -31,7 +31,7 @@ class Calls:
     def get(
         self,
         path: str,
-        query: Mapping[str, Parameter] | None = None,
+        query: Mapping[str, Document] | None = None,
         *,
         patience: float = 0.0,
         shared: bool = False,
@@ -41,9 +41,7 @@ class Calls:
         request = Request(method="GET", path=path, query=pairs, patience=patience, shared=shared)
         return (yield from exchange(request, self._retry))
 
-    def read(
-        self, kind: Callable[..., T], path: str, query: Mapping[str, Parameter] | None = None
-    ) -> Flow[T]:
+    def read(self, kind: Callable[..., T], path: str, query: Mapping[str, Document] | None = None) -> Flow[T]:
         """GET a document."""
         reply = yield from self.get(path, query)
         return build(kind, decode(reply.body))
@@ -114,7 +112,8 @@ def _written(fields: Mapping[str, T], write: Callable[[T], str]) -> dict[str, st
         try:
             written[name] = write(value)
         except NotANumber:
-            raise InvalidRequest(name, "must be a finite decimal number") from None
+            also = "" if isinstance(value, float) else "text, a list or "
+            raise InvalidRequest(name, f"must be {also}a finite decimal number") from None
         except TypeError:
             raise InvalidRequest(name, "is, or holds, what is no text, number, list or mapping") from None
     return written
@@ -211,33 +210,23 @@ def exact_text(name: str, value: Numeric) -> str:
         raise InvalidRequest(name, "must be a finite decimal number") from None
 
 
-def by_bins(edges: str | Sequence[Numeric] | None, bins: int | None) -> dict[str, Parameter]:
+def by_bins(edges: str | Sequence[Numeric] | None, bins: int | None) -> dict[str, Document]:
     """The bins of a question: text is sent as it is."""
-    question: dict[str, Parameter] = {}
-    if edges is not None:
-        if not isinstance(edges, str) and not _is_list(edges):
-            raise InvalidRequest("edges", "must be a list of numbers, as [0, 10, 20]")
-        texts = edges if isinstance(edges, str) else ",".join(exact_text("edges", edge) for edge in edges)
-        question["edges"] = texts
-    if bins is not None:
-        question["bins"] = bins
-    return question
+    return given(edges=edges if isinstance(edges, str) else exact_list("edges", edges), bins=bins)
 
 
 Where = str | Mapping[str, str]
 """Of whom: {"region": "north"}, or region:north."""
 
 
-def asked(parameters: Mapping[str, object]) -> dict[str, Parameter]:
-    """The parameters of a question, `where` among them; `for_` is `for`, which Python has itself."""
-    question = {name.removesuffix("_"): cast(Parameter, value) for name, value in parameters.items()}
-    where = cast(Where | None, question.pop("where", None))
-    if where is None:
-        return question
+def asked(parameters: Mapping[str, object]) -> dict[str, Document]:
+    """The parameters of a question that are not None; `for_` is `for`, which Python has itself."""
+    question = given(**{name.removesuffix("_"): cast(Document, one) for name, one in parameters.items()})
+    where = cast(Where, question.get("where", ""))
     if isinstance(where, str):
-        return {"where": where} | question
+        return question
     labels = mapped("where", where, '{"region": "north"}')
-    return {"where": ",".join(f"{name}:{label}" for name, label in labels.items())} | question
+    return question | {"where": ",".join(f"{name}:{label}" for name, label in labels.items())}
 
 
 Labels = str | Mapping[str, Sequence[str]]

@@ -1,6 +1,7 @@
 # Made by client/models.py. Do not edit.
 """What statistics can be asked with besides: see the reference of the service."""
 
+from collections.abc import Sequence
 from typing import TypedDict
 
 from dither._calls import Where
@@ -17,7 +18,7 @@ class Mean(TypedDict, total=False):
     least_epsilon: Parameter
     tilt: Parameter
     where: Where | None
-    by: str
+    by: str | Sequence[str]
     measure: str
     level: Parameter
     until: Parameter
@@ -41,7 +42,7 @@ class Sum(TypedDict, total=False):
     epsilon: Parameter
     tilt: Parameter
     where: Where | None
-    by: str
+    by: str | Sequence[str]
     measure: str
     simultaneous: bool
     level: Parameter
@@ -63,7 +64,7 @@ class Variance(TypedDict, total=False):
     least_epsilon: Parameter
     tilt: Parameter
     where: Where | None
-    by: str
+    by: str | Sequence[str]
     measure: str
     level: Parameter
     variance: Parameter
@@ -89,7 +90,7 @@ class Histogram(TypedDict, total=False):
     least_epsilon: Parameter
     tilt: Parameter
     where: Where | None
-    by: str
+    by: str | Sequence[str]
     measure: str
     level: Parameter
 
@@ -110,7 +111,7 @@ class Count(TypedDict, total=False):
     expected_size: Parameter
     least_epsilon: Parameter
     where: Where | None
-    by: str
+    by: str | Sequence[str]
     level: Parameter
 
 
@@ -123,7 +124,7 @@ class Covariance(TypedDict, total=False):
     least_epsilon: Parameter
     tilt: Parameter
     where: Where | None
-    by: str
+    by: str | Sequence[str]
     level: Parameter
 
 

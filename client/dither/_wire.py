@@ -60,13 +60,15 @@ def _scalar(value: Number | Parameter) -> str:
     return str(value) if isinstance(value, int) else Number.parse(value).text
 
 
-def query_text(value: Parameter) -> str:
-    """The same value in a query string.
+def query_text(value: Document) -> str:
+    """The same value in a query string, a list with commas between.
 
     Raises:
-        NotANumber: a number is not finite.
+        NotANumber: no text, and no finite number.
     """
-    return value if isinstance(value, str) else _scalar(value)
+    if isinstance(value, list | tuple):
+        return ",".join(map(query_text, value))
+    return value if isinstance(value, str) else _scalar(value)  # type: ignore[arg-type] # refused there
 
 
 def decode(body: bytes) -> object:

@@ -3,7 +3,7 @@
 import importlib.util
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from decimal import Decimal
 from pathlib import Path
@@ -213,7 +213,7 @@ def test_the_words_of_the_document_are_said_in_python(script: ModuleType, text: 
     assert script.in_python(text) == python
 
 
-TYPES = {Kind.TEXT: str, Kind.LABELS: str, Kind.FLAG: bool, Kind.WHOLE: int}
+TYPES = {Kind.TEXT: str, Kind.LABELS: str | Sequence[str], Kind.FLAG: bool, Kind.WHOLE: int}
 """Of fields; numbers are any of `Parameter`, and `where` may be a mapping."""
 
 IN_PYTHON = {"first": "measures", "second": "measures", "for_": "for"}

@@ -631,6 +631,31 @@ def test_arguments_of_another_kind_say_what_is_needed(
     assert service.log == []
 
 
+def test_a_list_of_names_is_sent_with_commas_between_and_none_is_not_sent(
+    client: Any, service: FakeService
+) -> None:
+    client.mean("commute", by=["region"], level=None)
+    assert service.log[-1].url.query == b"by=region"
+    client.mean("commute", by=("region", "age"), where=None)
+    assert service.log[-1].url.query == b"by=region%2Cage"
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({"by": {"region": "north"}}, "by must be text, a list or a finite decimal number"),
+        ({"by": ["region", None]}, "by must be text, a list or a finite decimal number"),
+        ({"share": float("nan")}, "share must be a finite decimal number"),
+    ],
+)
+def test_what_no_query_can_hold_is_refused_and_said(
+    client: Any, service: FakeService, asked: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=f"^{reason}$"):
+        client.mean("commute", **asked)
+    assert service.log == []
+
+
 @pytest.mark.parametrize("edges", [[1, float("nan")], [float("inf")], 5, {"a": 1}])
 def test_edges_that_are_no_numbers_are_refused(client: Any, service: FakeService, edges: list[float]) -> None:
     with pytest.raises(InvalidRequest, match="edges"):

@@ -77,7 +77,7 @@ class AsyncAnalyst(AsyncBase):
             >>> print(plan)
             now 32.0 ± 2.1; for another 0.1 of each epsilon ± 1.1, which costs a person at most 0.25
         """
-        question: dict[str, Parameter] = {"statistic": statistic, **asked({"where": where, **parameters})}
+        question = asked({"statistic": statistic, "where": where, **parameters})
         if fresh is not False:
             question["fresh"] = fresh
         return await self._run(self._calls.read(Plan, f"{study_path(study)}/plan", question))
@@ -408,7 +408,7 @@ class AsyncAnalyst(AsyncBase):
 
         Args:
             study: The study's slug.
-            statistic: What is asked; `edges` of a histogram are text with commas between.
+            statistic: What is asked.
             where: Of whom, as {"region": "north"}; None for all people.
             idempotency_key: A key of your own, to make calls of different runs one. None: a random one.
             allow_worse: Make it also where it is no gain, or says nothing.
@@ -426,7 +426,7 @@ class AsyncAnalyst(AsyncBase):
             0.5
         """
         path = f"{study_path(study)}/releases"
-        question: dict[str, Parameter] = {"statistic": statistic, **asked({"where": where, **parameters})}
+        question = asked({"statistic": statistic, "where": where, **parameters})
         if allow_worse is not False:
             question["allow_worse"] = allow_worse
         if fresh is not False:
