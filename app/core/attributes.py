@@ -103,8 +103,7 @@ class Attributes:
             if not colon:
                 raise ValueError("must be name:label, such as region:north")
             if name not in self.labels:
-                known = ", ".join(self.labels) or "none"
-                raise ValueError(f"must name attributes of the study: {known}")
+                raise ValueError(self.unknown("attributes"))
             if label not in self.labels[name]:
                 raise ValueError(f"must be a label of {name}: {', '.join(self.labels[name])}")
             if name in found:
@@ -120,10 +119,19 @@ class Attributes:
         """
         names = text.split(",")
         if not set(names) <= self.labels.keys():
-            raise ValueError(f"must name attributes of the study: {', '.join(self.labels) or 'none'}")
+            raise ValueError(self.unknown("attributes"))
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise ValueError(f"names {twice} twice")
         return ",".join(name for name in self.labels if name in names)
+
+    def unknown(self, wanted: str) -> str:
+        """The refusal of a name that is not declared, by what was wanted.
+
+        >>> Attributes(["sex:f", "sex:m"]).unknown("an attribute"), Attributes([]).unknown("an attribute")
+        ('must name an attribute of the study: sex', 'the study has no attributes')
+        """
+        known = ", ".join(self.labels)
+        return f"must name {wanted} of the study: {known}" if known else "the study has no attributes"
 
     def size(self, by: str) -> int:
         """How many cells some attributes have, of `together`; 1 of none."""

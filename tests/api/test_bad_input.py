@@ -337,7 +337,8 @@ async def test_a_parameter_that_is_given_twice_says_what_is_possible(
 ) -> None:
     method = "POST" if path == "releases" else "GET"
     for query, reason in (
-        ("by=sex&by=sex", "must name attributes of the study: none"),
+        ("by=sex&by=sex", "the study has no attributes"),
+        ("where=sex:f", "the study has no attributes"),
         ("share=1&share=1", "is given twice: it takes one value"),
     ):
         refused = await service.call(method, f"/v1/studies/{study}/{path}?{query}", "analyse")
@@ -358,7 +359,7 @@ async def test_a_parameter_that_is_given_twice_says_what_is_possible(
         ),
         ("/v1/studies/{study}/releases", {"range_part": 0.5}, "range_part", "goes with range=found alone"),
         ("/v1/admin/budgets/raise", {"epsilon": 1, "reason": ""}, "reason", "must not be empty"),
-        ("/v1/studies/{study}/releases", {"by": ["a", "b"]}, "by", "must name attributes of the study"),
+        ("/v1/studies/{study}/releases", {"by": ["a", "b"]}, "by", "the study has no attributes"),
         ("/v1/studies/{study}/releases", {"shar": 1}, "shar", "share, until, epsilon, expected_size"),
         ("/v1/studies/{study}/releases", {"parameters": {"bin": 1}}, "bin", "edges, bins"),
         ("/v1/studies/{study}/releases", {"freshly": True}, "freshly", "allow_worse, fresh"),

@@ -70,7 +70,7 @@ class Combination(OfMean):
     most_in_all: int
 
     most: ClassVar[int] = 0
-    """It charges no one."""
+    """What the combination charges one person at most: nothing, since it reads what is paid."""
 
     def said(self, resolved: Resolved, releases: Sequence[UUID]) -> Said:
         """The combination of releases as an answer of its own: free, and without any noise."""

@@ -226,8 +226,7 @@ def _attribute(study: StudyDefinition, text: str, example: str) -> tuple[str, li
     if not colon:
         raise ValueError(f"must be {example}")
     if name not in study.attributes.labels:
-        known = ", ".join(study.attributes.labels) or "none"
-        raise ValueError(f"must name an attribute of the study: {known}")
+        raise ValueError(study.attributes.unknown("an attribute"))
     return name, rest.split(",")
 
 
