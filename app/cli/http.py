@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from math import ceil
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +13,8 @@ from dither import Client, DitherError, ProblemError, Retry, TransportError
 from dither.device.table import NotOneNumber, check_meant
 
 from app.cli.common import CommandFailed, notes, usage_error
+from app.core.grid import NotANumber
+from app.core.numbers import to_decimal, why_no_number
 
 TIMEOUT_SECONDS = 60
 PORTS = range(1, 65536)
@@ -107,13 +109,9 @@ def _say_waiting(seconds: float) -> None:
 def number(text: str, option: str) -> Decimal:
     """A decimal number from the command line, with every digit."""
     try:
-        value = Decimal(text)
-    except InvalidOperation:
-        why = ": a point stands before decimals" if "," in text else ""
-        raise usage_error(f"{option}: {text!r} is not a number{why}") from None
-    if not value.is_finite():
-        raise usage_error(f"{option}: must be finite")
-    return value
+        return to_decimal(text)
+    except NotANumber:
+        raise usage_error(f"{option}: {text!r} {why_no_number(text)}") from None
 
 
 def range_end(text: str, option: str) -> Decimal:

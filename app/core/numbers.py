@@ -33,6 +33,17 @@ def to_decimal(text: str) -> Decimal:
     return Decimal(text) if mantissa else Decimal(0)
 
 
+def why_no_number(text: str) -> str:
+    """The refusal of a text that `to_decimal` does not take.
+
+    >>> why_no_number("0,5")
+    'must be a number without commas: a point stands before decimals'
+    """
+    if "," in text:
+        return "must be a number without commas: a point stands before decimals"
+    return "must be a finite decimal number of a sensible length"
+
+
 def to_integer(text: str) -> int:
     """The exact value of a number that is an integer, also where it is written as 3.0 or 3e0.
 

@@ -16,6 +16,7 @@ from pyarrow import parquet
 from app.cli.examples import EXAMPLES
 from app.cli.http import explain, service
 from app.cli.tree import build
+from app.core.numbers import why_no_number
 from tests.support.commands import Done
 from tests.support.databases import scratch_directory
 from tests.support.live import LiveService
@@ -365,6 +366,7 @@ def test_a_refusal_exits_with_1_and_says_why(ask):
     [
         (("plan", "x"), "--token"),
         (("plan", "x", "--token", "t", "--share", "much"), "--share"),
+        (("plan", "x", "--token", "t", "--share", "0,5"), f"--share: '0,5' {why_no_number('0,5')}"),
         (("plan", "x", "--token", "t", "--tilt", "some"), "--tilt"),
         (("mean", "x", "--token", "t", "-p", "variance"), "NAME=VALUE"),
         (("plan", "x", "--token", "t", "--statistic", "sum", "-p", "statistic=mean"), "NAME=VALUE"),

@@ -8,7 +8,7 @@ from dither.device.texts import spelled
 
 from app.core.errors import FieldError
 from app.core.grid import NotANumber, parse_decimal
-from app.core.numbers import JsonNumber, to_integer
+from app.core.numbers import JsonNumber, to_integer, why_no_number
 from app.core.study import StudyDefinition
 from app.mechanisms.local_reports import drawn_at_most
 
@@ -122,5 +122,5 @@ def read_number(
     try:
         return parse_decimal(number)
     except NotANumber:
-        errors.append(FieldError(field, "must be a finite decimal number of a sensible length"))
+        errors.append(FieldError(field, why_no_number(number)))
         return None

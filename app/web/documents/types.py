@@ -31,7 +31,7 @@ from app.core.epsilon import (
 )
 from app.core.grid import NotANumber
 from app.core.measures import VALUE
-from app.core.numbers import JsonNumber, to_decimal, to_integer
+from app.core.numbers import JsonNumber, to_decimal, to_integer, why_no_number
 from app.estimators.confidence import LEVELS
 from app.web.patterns import ATTRIBUTE_PATTERN, LABEL_PATTERN, LANGUAGE_PATTERN, SLUG_PATTERN
 from app.web.validation_messages import InvalidValue
@@ -110,9 +110,7 @@ def finite(text: str) -> Decimal:
     try:
         return to_decimal(text)
     except NotANumber:
-        if "," in text:
-            raise InvalidValue("must be a number without commas: a point stands before decimals") from None
-        raise InvalidValue("must be a finite decimal number of a sensible length") from None
+        raise InvalidValue(why_no_number(text)) from None
 
 
 def json_number(read: Callable[[str], object]) -> BeforeValidator:
