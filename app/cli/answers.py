@@ -278,8 +278,9 @@ def _between(labels: Mapping[str, Sequence[str]]) -> str:
 
 
 def _share(found: Release) -> str | None:
-    """What the question has used of each epsilon."""
-    if found.share is None or found.combines:
+    """What the question has used of each epsilon; None for what was free."""
+    free = not found.epsilon_max and not found.epsilon_max_total
+    if found.share is None or found.combines or free:
         return None
     before = f" ({found.share_before:g} before)" if found.share_before else ""
     return f"{found.share:g} of each epsilon in all{before}"

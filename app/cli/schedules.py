@@ -22,13 +22,20 @@ def _times(one: Schedule) -> dict[str, Any]:
     return {
         "id": one.id,
         "every": one.every,
-        "question": ", ".join(f"{name}={value}" for name, value in one.question.items()) or "mean",
+        "question": _question(one),
         "asks": "newcomers only" if one.newcomers else f"{one.share} each time, until {one.until}",
         "quota": one.quota,
         "answered": one.answered,
         "next": moment(one.due_at) or "ended",
         "last": one.refusal or one.release,
     }
+
+
+def _question(one: Schedule) -> str:
+    """What is asked, and with which parameters."""
+    parameters = dict(one.question)
+    statistic = str(parameters.pop("statistic", "mean"))
+    return ", ".join([statistic, *(f"{name}={value}" for name, value in parameters.items())])
 
 
 def _show_one(one: Schedule) -> None:

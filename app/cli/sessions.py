@@ -76,7 +76,9 @@ def _coordinates(point: str) -> list[Decimal]:
 
 def _round(session: Session) -> str:
     """The open round; once there is none, how many were closed."""
-    return f"{len(session.path) if session.round is None else session.round} of {session.rounds}"
+    if session.round is None:
+        return f"{len(session.path)} of {session.rounds} closed"
+    return f"{session.round} of {session.rounds}"
 
 
 def _point(centre: Iterable[Any]) -> str:

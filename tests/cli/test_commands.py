@@ -163,6 +163,14 @@ def test_a_study_from_its_making_to_its_answer(ask, tmp_path):
         *("release", "made", "statistic", "about", "estimator", "estimate", "interval", "largest charge")
     ]
     assert {line.split("\t")[0] for line in listed[1:]} == {answer["id"], keyed[0]["id"]}
+
+    free = ask("analyse", "count", "commute").output
+    assert re.search(r"^largest charge\s+0$", free, re.MULTILINE)
+    assert "of each epsilon" not in free
+    when = ("--share", "0.2", "--every", "week", "--newcomers", "--quota", "1", "--starts-at", "2100-01-04")
+    assert ask("admin", "schedule", "create", "commute", *when).status == 0
+    assert "\tmean, share=0.2\t" in ask("admin", "schedule", "list", "commute").output
+
     gone = ask("contribute", "withdraw", "commute", "p2", "--directory", str(tmp_path / "device"))
     assert gone.output == "Withdrawn. What was spent stays spent: dither budget p2\n", gone.errors
     left = json.loads(ask("contribute", "budget", "p2", "--json").output)["studies"]
@@ -200,6 +208,8 @@ def test_a_session_from_its_start_to_its_estimate(ask):
     assert "people it may miss" in finished.output
     listed = json.loads(ask("analyse", "session", "list", "age", "--json").output)
     assert [item["state"] for item in listed] == ["finished"]
+    assert "1 of 2 closed" in ask("analyse", "session", "list", "age").output
+    assert re.search(r"^round\s+1 of 2 closed$", finished.output, re.MULTILINE)
     derived = ask(
         *("admin", "session", "create", "age", "--protocol", "quantile", "--epsilon", "2", "--json"),
         *("--participants", "1000", "--quantile", "0.5", "--rounds", "unknown_alpha"),

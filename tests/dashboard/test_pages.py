@@ -120,7 +120,10 @@ async def test_a_finished_search_shows_its_estimate_with_an_interval_that_holds(
     wish = {"epsilon": 1, "participants": 1000, "rounds": 2} | wish
     made = (await service.call("POST", f"/v1/studies/{study}/sessions", "admin", json=wish)).json()
     await service.call("POST", f"/v1/sessions/{made['id']}/finish", "admin")
+    await admin.get(f"/dashboard/studies/{study}")
+    assert "0 of 2 closed" in text_of(admin.page)
     await admin.get(f"/dashboard/sessions/{made['id']}")
+    assert "Rounds closed 0 of 2" in " ".join(text_of(admin.page).split())
     for words in ("Estimate 50 0 to 100", *told):
         assert words in text_of(admin.page)
 

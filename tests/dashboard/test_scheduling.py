@@ -41,5 +41,6 @@ async def test_an_analyst_sees_schedules_and_changes_none(browser: Browser, serv
     await service.call("POST", f"/v1/studies/{study}/schedules", "admin", json=later)
     await browser.log_in("analyse")
     await browser.get(f"/dashboard/studies/{study}")
+    assert "mean, share 0.1" in text_of(browser.page)
     assert "0.1 each time, until 0.5" in text_of(browser.page)
     assert "Ask it by itself" not in text_of(browser.page)
