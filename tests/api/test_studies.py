@@ -60,8 +60,10 @@ async def test_the_same_definition_again_changes_nothing(service: Service) -> No
     )
     assert again.status_code == 200
     assert again.json() == made.json()
-    other = await service.call("POST", "/v1/studies", "admin", json={**FULL, "upper": 1001})
+    changed = {**FULL, "title": "Another", "upper": 1001, "texts": {"de": {"title": "Anders"}}}
+    other = await service.call("POST", "/v1/studies", "admin", json=changed)
     assert_problem(other, "study_exists", 409)
+    assert other.json()["detail"].endswith("; it differs in title, upper, texts")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import cast
 from uuid import UUID
 
@@ -56,10 +56,11 @@ class Studies:
             return made, True
 
         study, created = await self._database.run_tx("study.create", body)
-        told = study is not None and (not texts or study.texts == Texts(json.dumps(texts)))
-        # A reporting range comes later, and is no part of what is sent here.
-        if study is None or replace(study.definition, reporting_range=None) != definition or not told:
-            raise StudyExists("a study with this slug and another definition exists")
+        if study is None:
+            raise StudyExists("a study with this slug exists")
+        if differ := _differ(study, definition, texts or {}):
+            others = ", ".join(differ)
+            raise StudyExists(f"a study with this slug and another definition exists; it differs in {others}")
         return study, created
 
     async def get(self, slug: str) -> Study:
@@ -236,6 +237,15 @@ class Studies:
         await journal.record(
             connection, self._clock.now(), principal.token_id, action, slug, **(detail or {})
         )
+
+
+def _differ(study: Study, wanted: StudyDefinition, texts: Mapping[str, object]) -> list[str]:
+    """The fields in which a study is another one than is wanted; its texts count where some are given."""
+    # A reporting range comes later, and is no part of what is sent.
+    there = replace(study.definition, reporting_range=None)
+    names = [one.name for one in fields(wanted) if getattr(there, one.name) != getattr(wanted, one.name)]
+    names = [name.replace("epsilon_", "epsilon.") for name in names]
+    return names if not texts or study.texts == Texts(json.dumps(texts)) else [*names, "texts"]
 
 
 def _check_labels(definition: StudyDefinition, texts: Mapping[str, Mapping[str, object] | None]) -> None:
