@@ -228,6 +228,8 @@ async def test_a_link_shows_no_more_than_its_token_may(browser: Browser, service
 async def test_a_person_reads_their_statement_in_their_language(service: Service, study: str) -> None:
     browser = Browser(service)
     browser.client.headers["Accept-Language"] = "de-DE"
+    grant = {"epsilon": 10, "gaussian": {"epsilon": 1, "delta": 1e-5}, "reason": "asked"}
+    assert (await service.call("PUT", "/v1/admin/subjects/alice/budget", "admin", json=grant)).is_success
     path = (await service.call("POST", "/v1/subjects/alice/links", "admin")).json()["url"]
     await browser.get(path.removeprefix("http://test"))
     assert "Dieser Link zeigt, was Sie gegeben haben" in text_of(browser.page)
@@ -236,6 +238,7 @@ async def test_a_person_reads_their_statement_in_their_language(service: Service
     assert '<html lang="de">' in browser.page
     german = text_of(browser.page)
     assert "Lebensbudget 10" in german
+    assert "bei Delta 0,00001" in german
     assert "Ihre Antwort ist hier gespeichert" in german
     assert re.search(r"Seit \d\d\.\d\d\.\d{4}\.", german)
     assert re.search(r"Offen bis \d\d\.\d\d\.\d{4}, \d\d:\d\d:\d\d", german)
