@@ -9,7 +9,7 @@ from io import TextIOWrapper
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 done, 1 failed, 2 not understood."""
+    """Run the command line and exit: 0 done, 1 failed, 2 not understood, 130 interrupted."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # A terminal or a file that is not UTF-8 shows other letters by their numbers.
@@ -18,12 +18,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given == ["--version"]:
         print_version()
         return
-    from app.cli.tree import build, needed
-
     try:
+        from app.cli.tree import build, needed
+
         with collector_at_rest():
             command = build(needed(given))
         command(args=given, prog_name="dither")
+    except KeyboardInterrupt:
+        # While modules load: within a command its reader says so.
+        raise SystemExit(130) from None
     except Exception as error:
         from app.cli.common import notes
         from app.cli.http import failure_of

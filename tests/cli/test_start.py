@@ -101,3 +101,14 @@ def test_what_is_piped_is_not_broken(dither) -> None:
         "Invalid value for '--url': must be an address such as http://127.0.0.1:8000 (--url, or DITHER_URL)"
     )
     assert said in usage.errors.splitlines()[-1]
+
+
+def test_a_command_that_is_interrupted_while_it_loads_shows_no_traceback() -> None:
+    code = (
+        "import app.cli.tree, os, signal, sys\n"
+        "app.cli.tree.build = lambda loaded: os.kill(os.getpid(), signal.SIGINT)\n"
+        "from app.cli import main\n"
+        "main(['size'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
