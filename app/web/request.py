@@ -338,7 +338,8 @@ class ApiRequest(Request):
             Forbidden: another role or study.
         """
         if not self.principal.roles & roles:
-            raise Forbidden(f"{what} the role {' or '.join(sorted(roles))}.")
+            wanted, own = (" or ".join(sorted(one)) for one in (roles, self.principal.roles))
+            raise Forbidden(f"{what} the role {wanted}, not {own}.")
         study = self.path_params.get("study")
         if study is not None:
             self.refuse_other_studies(study)
