@@ -357,7 +357,7 @@ def question_of(
     """
     question: dict[str, Any] = {"simultaneous": True} if simultaneous else {}
     for name, text in named.items():
-        if not text and text != 0:
+        if text is None or text == []:
             continue
         if isinstance(text, list):
             question[name] = ",".join(text)

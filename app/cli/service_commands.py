@@ -20,9 +20,9 @@ def _writable(path: Path | None) -> Path | None:
     """Refuse a file that could not be written, before an answer is paid for."""
     if path is not None:
         if path.suffix not in (".csv", ".parquet"):
-            raise usage_error("--output: must end in .csv or .parquet")
+            raise usage_error("must end in .csv or .parquet")
         if not path.parent.is_dir():
-            raise usage_error(f"--output: No such directory: {path.parent}")
+            raise usage_error(f"No such directory: {path.parent}")
     return path
 
 

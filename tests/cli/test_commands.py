@@ -377,6 +377,7 @@ def test_a_refusal_exits_with_1_and_says_why(ask):
         (("plan", "x"), "--token"),
         (("plan", "x", "--token", "t", "--share", "much"), "--share"),
         (("plan", "x", "--token", "t", "--share", "0,5"), f"--share: '0,5' {why_no_number('0,5')}"),
+        (("mean", "x", "--token", "t", "--share", ""), "--share: '' must be a finite decimal number"),
         (("plan", "x", "--token", "t", "--tilt", "some"), "--tilt"),
         (("mean", "x", "--token", "t", "-p", "variance"), "NAME=VALUE"),
         (("plan", "x", "--token", "t", "--statistic", "sum", "-p", "statistic=mean"), "NAME=VALUE"),

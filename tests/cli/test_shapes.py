@@ -105,9 +105,15 @@ def test_labels_are_compared_and_kept_and_a_file_that_cannot_be_written_costs_no
     )
     assert done.status == 0, done.errors
     difference = ("analyse", "difference", "towns", "town:south,north")
-    for name, reason in (("d.txt", "must end in .csv or .parquet"), ("none/d.csv", "No such directory")):
+    for name, reason in (
+        ("d.txt", "'--output': must end in .csv or .parquet"),
+        ("none/d.csv", "No such directory"),
+    ):
         refused = ask(*difference, "--output", str(tmp_path / name))
         assert (refused.status, reason in " ".join(refused.errors.split())) == (2, True), refused.errors
+    for option in ("edges", "measure"):
+        refused = ask("analyse", "histogram", "towns", f"--{option}", "")
+        assert (refused.status, f"{option}: must not be empty" in refused.errors) == (1, True), refused.errors
     assert json.loads(ask("analyse", "releases", "towns", "--json").output) == []
     for name, words, statistics in (
         ("d.csv", difference, ["difference", "mean", "mean"]),
