@@ -89,17 +89,11 @@ from app.estimators.cell_counts import CellCounts, Floats, WholeNumbers
 from app.estimators.every_level import once
 from app.estimators.interface import Coverage, Interval
 from app.estimators.quantiles import ErrorLaw, error_law
-from app.estimators.tree_levels import COARSE, LEVELS, PARTS, PLACES, Aim, Drawn
+from app.estimators.tree_levels import Aim, Drawn, Layout
 from app.estimators.weighing import Weighing
 
 FREE_LEVELS = 16
 """Where no one pays: until cells are single steps of the grid, of each other a fourth at most."""
-
-_RISKS = tuple(Fraction(one, 40) for one in (1, 1, 1, 5, 32))
-"""What each level has of the risk of an interval that noise alone decides."""
-
-_SPREAD_RISKS = tuple(Fraction(one, 10) for one in (1, 2, 2, 2, 3))
-"""The same of one that is wider than that."""
 
 _UNKNOWN = 1e4
 """How much more than that of its noise the variance of a secret total is before the first level."""
@@ -196,10 +190,14 @@ class TreePlan:
     whole: WholeNumbers | None = None
 
     @cached_property
+    def layout(self) -> Layout:
+        """What levels it has."""
+        return tree_levels.layout_of(self.weighing, self.aim)
+
+    @cached_property
     def noise(self) -> DiscreteLaplace | DiscreteGaussian:
         """Of each count, one size a level [units of the weights]."""
-        moves, unit = 2 if self.weighing.is_public else 1, self.weighing.unit
-        parts = PARTS[self.aim]
+        moves, unit, parts = 2 if self.weighing.is_public else 1, self.weighing.unit, self.layout.parts
         if self.weighing.is_gaussian:
             return DiscreteGaussian(sigmas=tuple(math.sqrt(2 * moves / part) * unit + 1 for part in parts))
         return DiscreteLaplace(scales=tuple(float(math.ceil(moves * unit / part)) for part in parts))
@@ -207,7 +205,7 @@ class TreePlan:
     @property
     def levels(self) -> int:
         """How many there are."""
-        return FREE_LEVELS if self.free else LEVELS
+        return FREE_LEVELS if self.free else len(self.layout.parts)
 
     @property
     def by_difference(self) -> bool:
@@ -269,9 +267,10 @@ class TreePlan:
         )
         if not mass:
             return 1.0
-        cells = tree_levels.cells_of(LEVELS - 1, len(self.quantiles), self.aim)
+        last = self.layout.last
+        sums = self.sums(self.layout.cells(last, len(self.quantiles)))
         # Where the total is secret, at q = 1/2.
-        noise = self.weighing.currency.variance * self.sums(cells) / 4 * (self._size(LEVELS - 1) / mass) ** 2
+        noise = self.weighing.currency.variance * sums / 4 * (self._size(last) / mass) ** 2
         if self.beside is not None:
             noise += self.searched_weight**2 * self.beside.noise
         spread = max(float(q * (1 - q)) for q in self.quantiles)
@@ -289,14 +288,14 @@ class TreePlan:
         """
         level = len(drawn)
         if not drawn:
-            cells = tree_levels.cells_of(level, len(self.quantiles))
+            cells = self.layout.cells(level, len(self.quantiles))
             return tuple(round(Fraction(cell * GRID_SIZE, cells)) for cell in range(1, cells))
         counts, found = self._counts(tuple(drawn)), set[int]()
         for q in map(float, self.quantiles):
-            if level < COARSE or self.free:
+            if level < self.layout.coarse or self.free:
                 places = self._divided(q, drawn, counts)
             else:
-                places = self._near(q, counts, PLACES[self.aim][level - COARSE])
+                places = self._near(q, counts, self.layout.places[level - self.layout.coarse])
             found.update(round(place) for place in places.tolist())
         inside = sorted(place for place in found if 0 < place <= GRID_SIZE)
         return tuple(inside) or (GRID_SIZE // 2,)
@@ -328,7 +327,7 @@ class TreePlan:
         return found
 
     def _size(self, level: int) -> float:
-        noise, level = self.noise, min(level, LEVELS - 1)
+        noise, level = self.noise, min(level, self.layout.last)
         return noise.sigmas[level] if isinstance(noise, DiscreteGaussian) else noise.scales[level]
 
     @once
@@ -387,7 +386,7 @@ class TreePlan:
     def _divided(self, q: float, drawn: Sequence[Drawn], counts: CellCounts) -> Floats:
         """What levels leave for the quantile, in cells half of equal length and half of equal rank."""
         # The first levels serve the interval, too, which the bounds of searches widen.
-        low, high = self._region(q, drawn, bounded=len(drawn) < COARSE)
+        low, high = self._region(q, drawn, bounded=len(drawn) < self.layout.coarse)
         places = np.array([low, *counts.ends[(counts.ends > low) & (counts.ends < high)], high])
         ranks = np.maximum.accumulate(self._off(q, counts, places)[0])
         lengths = (places - low) / (high - low)
@@ -437,9 +436,9 @@ class TreePlan:
         spread = self._spread(population=population)
         risk = confidence.risk() / 2 - (0.0 if self.beside is None else searched_risk())
         ends = (0, GRID_SIZE + 1)
-        risks = (
-            (Fraction(1, FREE_LEVELS),) * FREE_LEVELS if self.free else _SPREAD_RISKS if spread else _RISKS
-        )
+        risks = self.layout.spread_risks if spread else self.layout.risks
+        if self.free:
+            risks = (Fraction(1, FREE_LEVELS),) * FREE_LEVELS
         for place, (level, part) in enumerate(zip(drawn, risks, strict=True)):
             ends = _both(
                 ends, self._level_interval(q, place, level, risk * float(part), population=population)

@@ -9,10 +9,18 @@ the inner cell is guessed, which is about as large an error again, and fewer end
 wider.
 A draw over the gaps between values by the exponential mechanism (Smith, STOC 2011,
 doi:10.1145/1993636.1993743) misses by 2.8 people at all of the price, and has no interval.
+
+Five levels tell 16 * 10 * 7 * 6 * 3 places apart. Of few people the noise of the first of them, a sixteenth
+of the price, hides where the quantile is, and there are fewer values to tell apart: they have three levels,
+the first one with the price of three. Of 100, 300 and 500 people at epsilon 1 (ages, incomes, numbers
+spread evenly, quantiles .25, .5, .9, 90 draws each) that errs .92, .76 and .84 times as much as five levels,
+and half-widths are .88, .85 and .88 times as wide; in a range ten times too wide .97, .70 and .92 times as
+much, and .99, .86 and 1.26 times as wide, and of 700 people twice. Under Gaussian noise a small part is not
+so dear, since noise goes with its root: five levels are as good there.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -21,9 +29,10 @@ import numpy as np
 
 from app.core.study import Currency
 from app.estimators.cell_counts import Floats
-from app.estimators.weighing import Target
+from app.estimators.weighing import Target, Weighing
 
-LEVELS = 5
+FEW = 400
+"""Below how many people at epsilon 1 three levels are better than five."""
 
 
 class Aim(StrEnum):
@@ -32,12 +41,6 @@ class Aim(StrEnum):
     INTERVAL = "interval"
     ESTIMATE = "estimate"
 
-
-PARTS: Mapping[Aim, tuple[Fraction, ...]] = {
-    Aim.INTERVAL: tuple(Fraction(part, 16) for part in (1, 1, 1, 4, 9)),
-    Aim.ESTIMATE: tuple(Fraction(part, 16) for part in (1, 1, 2, 3, 9)),
-}
-"""What each level has of the price."""
 
 _FIRST, _INNER = 14, (10, 7)
 """Cells of the first level, and two more for each quantile; of the next ones, around each quantile."""
@@ -48,14 +51,75 @@ def _beside(*levels: tuple[float, int]) -> tuple[Floats, ...]:
     return tuple(np.linspace(-far, far, starts) for far, starts in levels)
 
 
-COARSE = 3
-"""The levels before those whose cells begin beside where the quantile is expected."""
-
-PLACES: Mapping[Aim, tuple[Floats, ...]] = {
+_PLACES: Mapping[Aim, tuple[Floats, ...]] = {
     Aim.INTERVAL: _beside((2.5, 7), (2, 4)),
     Aim.ESTIMATE: _beside((2, 4), (1, 2)),
 }
-"""Where cells of the last levels begin, for each quantile: how many standard deviations beside it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Layout:
+    """What levels a tree has.
+
+    Attributes:
+        parts: What each has of the price.
+        risks: What each has of the risk of an interval that noise alone decides.
+        spread_risks: The same of one that is wider than that.
+        places: Where cells of the last ones begin, for each quantile: how many standard deviations beside it.
+    """
+
+    parts: tuple[Fraction, ...]
+    risks: tuple[Fraction, ...]
+    spread_risks: tuple[Fraction, ...]
+    places: tuple[Floats, ...]
+
+    @property
+    def coarse(self) -> int:
+        """How many come before those whose cells begin beside where the quantile is expected."""
+        return len(self.parts) - len(self.places)
+
+    @property
+    def last(self) -> int:
+        """The number of the last one, from 0 on."""
+        return len(self.parts) - 1
+
+    def cells(self, level: int, quantiles: int) -> int:
+        """The most cells that a level has, for that many quantiles."""
+        if level == 0:
+            return _FIRST + 2 * quantiles
+        if level < self.coarse:
+            return (inner_cells(level) + 1) * quantiles + 1
+        return len(self.places[level - self.coarse]) * quantiles + 1
+
+
+def _layout(aim: Aim, parts: Sequence[int], risks: Sequence[int], spread_risks: Sequence[int]) -> Layout:
+    """All of them, by their shares."""
+    of_price, of_risk, of_spread = (
+        tuple(Fraction(share, sum(shares)) for share in shares) for shares in (parts, risks, spread_risks)
+    )
+    return Layout(parts=of_price, risks=of_risk, spread_risks=of_spread, places=_PLACES[aim])
+
+
+FIVE: Mapping[Aim, Layout] = {
+    Aim.INTERVAL: _layout(Aim.INTERVAL, (1, 1, 1, 4, 9), (1, 1, 1, 5, 32), (1, 2, 2, 2, 3)),
+    Aim.ESTIMATE: _layout(Aim.ESTIMATE, (1, 1, 2, 3, 9), (1, 1, 1, 5, 32), (1, 2, 2, 2, 3)),
+}
+"""Of a tree of five levels, by what is to be exact."""
+
+THREE: Mapping[Aim, Layout] = {
+    Aim.INTERVAL: _layout(Aim.INTERVAL, (3, 4, 9), (2, 6, 32), (3, 3, 4)),
+    Aim.ESTIMATE: _layout(Aim.ESTIMATE, (4, 5, 7), (2, 6, 32), (3, 3, 4)),
+}
+"""Of one of three, for few people."""
+
+
+def layout_of(weighing: Weighing, aim: Aim) -> Layout:
+    """That of a tree of few people, or of many; of many, too, where how many there are is secret.
+
+    Privacy: looks at no data, only at weights, which are public where they are looked at.
+    """
+    few = weighing.is_public and not weighing.is_gaussian and weighing.mass < FEW * weighing.unit
+    return (THREE if few else FIVE)[aim]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,15 +133,6 @@ class Drawn:
 
     starts: tuple[int, ...]
     counts: tuple[int, ...]
-
-
-def cells_of(level: int, quantiles: int, aim: Aim = Aim.INTERVAL) -> int:
-    """The most cells that a level has, for that many quantiles."""
-    if level == 0:
-        return _FIRST + 2 * quantiles
-    if level < COARSE:
-        return (inner_cells(level) + 1) * quantiles + 1
-    return len(PLACES[aim][level - COARSE]) * quantiles + 1
 
 
 def inner_cells(level: int) -> int:
@@ -94,6 +149,7 @@ def target_of(
 
 
 def rank_scale(currency: Currency, quantiles: int, aim: Aim = Aim.INTERVAL) -> float:
-    """The scale of Laplace noise like that of a rank, the weights of an offer of 1 being 1."""
-    cells, part = cells_of(LEVELS - 1, quantiles, aim), float(PARTS[aim][-1])
+    """The scale of Laplace noise like that of a rank, an offer of 1 weighing 1, in five levels."""
+    layout = FIVE[aim]
+    cells, part = layout.cells(layout.last, quantiles), float(layout.parts[-1])
     return math.sqrt(cells / part / 2) if currency.is_gaussian else math.sqrt(cells - 1) / part

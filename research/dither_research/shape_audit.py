@@ -21,7 +21,7 @@ from app.estimators.found_range import RISK, narrowed, outermost
 from app.estimators.interface import UNIT_SCALE, Query
 from app.estimators.quantile_tree import TreePlan
 from app.estimators.transformed import complementary_queries
-from app.estimators.tree_levels import LEVELS, Aim, Drawn
+from app.estimators.tree_levels import FEW, Aim, Drawn
 from app.estimators.weighing import Weighing, unit_of
 from app.mechanisms.draw import draw
 from app.mechanisms.laplace import draw_laplace
@@ -58,6 +58,7 @@ def shape_subjects() -> Iterator[Subject]:
     yield bins_subject("histogram of two bins", Relation.REPLACE_ONE, scale=float(MICRO), counts=1)
     yield tree_subject("quantile with gaussian noise", Relation.REPLACE_ONE, currency=Currency.GAUSSIAN)
     yield level_subject("two cells in each level of a quantile")
+    yield level_subject("two cells in each level of a quantile of few people", people=3)
     yield level_subject("two cells in each level of a quantile for its estimate", aim=Aim.ESTIMATE)
     yield description_subject("description, two moments and quartiles")
     yield count_subject("count of people, one person more")
@@ -87,8 +88,11 @@ def shape_controls() -> Iterator[Subject]:
     yield level_subject("a quantile that charges for its first three levels", priced=3)
     yield level_subject(
         "a quantile for its estimate that charges for all levels but the last one",
-        priced=LEVELS - 1,
+        priced=4,
         aim=Aim.ESTIMATE,
+    )
+    yield level_subject(
+        "a quantile of few people that charges for all levels but the last one", priced=2, people=3
     )
     yield level_subject("a quantile whose difference of outer cells is priced as one count", moved=1)
     yield description_subject("a description whose moments share their noise", shared=True)
@@ -263,16 +267,20 @@ def tree_subject(
     )
 
 
-def level_subject(name: str, *, priced: int = LEVELS, moved: int = 2, aim: Aim = Aim.INTERVAL) -> Subject:
+def level_subject(
+    name: str, *, priced: int | None = None, moved: int = 2, aim: Aim = Aim.INTERVAL, people: int = FEW
+) -> Subject:
     """A person who moves between two cells of each level, of which the difference is drawn.
 
     Args:
         name: Of the subject.
-        priced: How many levels it claims the price of, from the first one on; not all: a planted bug.
+        priced: How many levels it claims the price of, from the first one on; None: of all. A number is a
+            planted bug.
         moved: By how many weights it claims that the difference moves; less than two: a planted bug.
         aim: What of the quantile is to be exact, which divides the price among levels.
+        people: How many there are, which says how many levels there are.
     """
-    plan = replace(_tree(Relation.REPLACE_ONE, Currency.LAPLACE), aim=aim)
+    plan = replace(_tree(Relation.REPLACE_ONE, Currency.LAPLACE, people), aim=aim)
     assert isinstance(plan.noise, DiscreteLaplace)
     scales = plan.noise.scales
 
@@ -292,15 +300,20 @@ def level_subject(name: str, *, priced: int = LEVELS, moved: int = 2, aim: Aim =
         name=name,
         claimed=claimed / MICRO * moved / 2,
         outputs=outputs,
-        planted=priced < LEVELS or moved < 2,
+        planted=priced is not None or moved < 2,
     )
 
 
-def _tree(relation: Relation, currency: Currency) -> TreePlan:
-    """Of a median; two people beside the one who differs, all of a weight that is the cap."""
+def _tree(relation: Relation, currency: Currency, people: int = 3) -> TreePlan:
+    """Of a median of these people, one of whom differs, all of a weight that is the cap."""
     weight = unit_of(currency)
     weighing = Weighing(
-        relation=relation, weights=(weight,), mass=3 * weight, cap=weight, floor=weight, currency=currency
+        relation=relation,
+        weights=(weight,),
+        mass=people * weight,
+        cap=weight,
+        floor=weight,
+        currency=currency,
     )
     return TreePlan(quantiles=(MEDIAN,), weighing=weighing)
 
@@ -332,7 +345,7 @@ def description_subject(name: str, *, shared: bool = False) -> Subject:
         found = []
         for mine in (GRID_SIZE, 0):
             sums = np.array([published(mine) for _ in range(number)], dtype=np.int64)
-            noise = np.array([draw(plan.noise_of(LEVELS - 1, 2), queries=1) for _ in range(number)])
+            noise = np.array([draw(plan.noise_of(plan.layout.last, 2), queries=1) for _ in range(number)])
             difference = noise[:, 0] + (rest if mine else -rest)
             found.append(sums * 3 + np.digitize(difference, (-rest, rest)))
         return found[0], found[1]

@@ -19,7 +19,7 @@ from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency, Relation, Trust
 from app.estimators.calibration import gaussian_weight
 from app.estimators.quantile_tree import TreePlan
-from app.estimators.tree_levels import LEVELS, PARTS, Aim, Drawn, cells_of, target_of
+from app.estimators.tree_levels import FEW, Aim, Drawn, target_of
 from app.estimators.weighing import Weighing, unit_of, weigh_public, weigh_secret
 
 GRID = Grid(Decimal(0), Decimal(GRID_SIZE))
@@ -52,19 +52,20 @@ def grown(plan: TreePlan, values: Sequence[int], noise: Sequence[Sequence[int]] 
 
 
 @pytest.mark.parametrize("quantiles", [(HALF,), (Fraction(1, 1000),), QUARTILES])
-@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize(("relation", "people"), [(REPLACE, 50), (REPLACE, FEW), (ADD, 50)])
 def test_cells_of_a_level_cut_the_grid_and_are_no_more_than_planned_whatever_the_noise(
-    quantiles: tuple[Fraction, ...], relation: Relation
+    quantiles: tuple[Fraction, ...], relation: Relation, people: int
 ):
     rng = np.random.default_rng(1)
-    plan = plan_of(50, *quantiles, relation=relation)
+    plan = plan_of(people, *quantiles, relation=relation)
+    assert plan.levels == (3 if relation is REPLACE and people < FEW else 5)
     for scale in (0, 1, 100, 10**6):
         for _ in range(20):
-            noise = (rng.laplace(0, 1, (LEVELS, 64)) * scale * MICRO).astype(object)
+            noise = (rng.laplace(0, 1, (plan.levels, 64)) * scale * MICRO).astype(object)
             whole = [[int(one) for one in level] for level in noise]
-            drawn = grown(plan, rng.integers(0, GRID_SIZE + 1, 50).tolist(), whole)
+            drawn = grown(plan, rng.integers(0, GRID_SIZE + 1, people).tolist(), whole)
             for level, one in enumerate(drawn):
-                assert 1 <= len(one.starts) < cells_of(level, len(quantiles))
+                assert 1 <= len(one.starts) < plan.layout.cells(level, len(quantiles))
                 assert 0 < one.starts[0] <= one.starts[-1] <= GRID_SIZE
                 assert all(first < second for first, second in pairwise(one.starts))
             found = plan.read(GRID, drawn)
@@ -108,15 +109,25 @@ def test_without_noise_an_interval_holds_the_quantile_for_all_small_data_and_one
 @pytest.mark.parametrize("currency", Currency)
 @pytest.mark.parametrize("offer", [1, 40, 56_028, 4_001_800, 10**9])
 @pytest.mark.parametrize("aim", Aim)
-def test_all_levels_take_an_offer_and_no_more(aim: Aim, relation: Relation, currency: Currency, offer: int):
+@pytest.mark.parametrize("people", [0, 10**9])
+def test_all_levels_take_an_offer_and_no_more(
+    people: int, aim: Aim, relation: Relation, currency: Currency, offer: int
+):
     gaussian = currency is Currency.GAUSSIAN
     weight = gaussian_weight(offer) if gaussian else offer
-    weighing = Weighing(relation=relation, weights=(weight,), cap=weight, floor=weight, currency=currency)
+    weighing = Weighing(
+        relation=relation,
+        weights=(weight,),
+        mass=people * weight,
+        cap=weight,
+        floor=weight,
+        currency=currency,
+    )
     plan = TreePlan(quantiles=(HALF,), weighing=weighing, aim=aim)
     cost = tree_cost(weight, plan.noise, relation)
     assert cost <= offer
     assert cost >= (0.97 * offer - 1 if gaussian else offer * (1 - 1e-6))
-    assert sum(PARTS[aim]) == 1
+    assert sum(plan.layout.parts) == sum(plan.layout.risks) == sum(plan.layout.spread_risks) == 1
 
 
 def test_an_answer_is_predicted_to_be_better_the_more_people_and_the_fewer_quantiles_there_are():
@@ -220,7 +231,7 @@ def test_what_is_drawn_of_a_level_moves_by_its_price_at_most_and_all_else_follow
                 if plan.drawn(starts, counts(other), noise) == seen
             }
             (noise,) = hiding
-            sizes = plan.noise_of(LEVELS - 1, cells)
+            sizes = plan.noise_of(plan.layout.last, cells)
             if isinstance(sizes, DiscreteGaussian):
                 loss = Fraction(sum(move**2 for move in noise)) / (Fraction(sizes.sigmas[0]) ** 2 - 9)
                 price = tree_cost(weight, DiscreteGaussian(sigmas=sizes.sigmas[:1]), relation)
