@@ -101,6 +101,8 @@ def main(words: Sequence[str]) -> int:
         for one in mutants()
         if not words or any(word in (one.kind, *one.file.split("/")) for word in words)
     ]
+    if not chosen:
+        sys.exit(f"no mutant is of a kind or in a file called {' or '.join(words)}")
     survived = 0
     with tempfile.TemporaryDirectory() as directory:
         tree = Path(directory)
