@@ -1,5 +1,6 @@
 """A study: one bounded numeric question."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -81,6 +82,11 @@ class Currency(StrEnum):
     def of(self, *, laplace: T, gaussian: T) -> T:
         """Which of both it has."""
         return gaussian if self.is_gaussian else laplace
+
+    def louder(self, share: int) -> float:
+        """How many times as large the deviation of noise is at a share as at share 1 [ppm]."""
+        times = MICRO / share
+        return math.sqrt(times) if self.is_gaussian else times
 
 
 class StudyState(StrEnum):

@@ -124,8 +124,7 @@ class Question:
     @property
     def louder(self) -> float:
         """How many times as large the deviation of noise is at the question's share as at share 1."""
-        times = MICRO / self.share
-        return math.sqrt(times) if self.delta else times
+        return self.currency.louder(self.share)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

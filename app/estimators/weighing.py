@@ -43,6 +43,10 @@ class Target:
     variance: float
     tilt: float
 
+    def louder(self, times: float) -> "Target":
+        """With noise of this many times the deviation: divided by its square, so that eta^2 has a 2."""
+        return Target(variance=self.variance / times**2, tilt=self.tilt / times)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighing:

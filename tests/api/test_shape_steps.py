@@ -125,18 +125,19 @@ async def test_ten_steps_charge_to_the_micro_what_one_answer_does(
     total = "mu2_max_total" if noise == "gaussian" else "epsilon_max_total"
     assert round(answers[-1][total] * 1e6) == max(steps.values())
     await clean(service)
-    # One answer at share 1 to people like these, and one at .1 that is raised to 1 at once: the weights of
-    # a mean are made for the share that a question begins with.
+    # One answer at share 1 to people like these, and one at .1 that is raised to 1 at once: weights are made
+    # for the share that a question begins with.
     once, fresh = await raised(service, (1,), "once", noise, dimension, kind)
     twice, risen = await raised(service, (0.1, 1), "twice", noise, dimension, kind)
     assert steps == twice
     assert errors[-1] == pytest.approx(risen, rel=1e-4)
     assert all(once[offered] <= steps[offered] for offered in once)
-    if dimension == 1 or noise == "gaussian":
-        assert steps == once
+    # Where the noise of either share is loud enough, no person saturates.
+    assert (steps == once) is (noise == "gaussian" and kind is not TWO_BINS)
+    if steps == once:
         assert errors[-1] == pytest.approx(fresh, rel=1e-4)
     else:
-        assert fresh < errors[-1] < 1.2 * fresh
+        assert fresh < errors[-1] < (1.2 if dimension > 1 else 1.3) * fresh
 
 
 async def test_what_stands_is_answered_for_nothing_and_without_a_share_it_rises(service: Service) -> None:

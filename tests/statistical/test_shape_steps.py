@@ -18,7 +18,7 @@ from app.core.cohort import Cohort
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE, square
 from app.core.study import Currency, Relation, StudyDefinition, Trust
-from app.services.shapes import coordinates
+from app.services.shapes import coordinates, steps
 from app.services.statistics.questions import Ask
 from app.services.statistics.whole_plans import planned_share
 from tests.statistical import Z
@@ -123,7 +123,8 @@ def test_ten_tenths_charge_what_one_does_and_leave_its_noise(currency: Currency,
         tenths.step(share, COHORTS, counts)
     # With the same weights: those of the first step.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coordinates, "planned_share", lambda _: planned_share(TENTHS[0]))
+        for module in (coordinates, steps):
+            patch.setattr(module, "planned_share", lambda _, *nearer: planned_share(TENTHS[0], *nearer))
         whole.step(MICRO, COHORTS, counts)
     assert tenths.spent == whole.spent
     assert verdict([left for _ in range(CHAINS) for left in noises(currency, TENTHS, dimension)], currency)
@@ -145,6 +146,54 @@ def test_control_ten_independent_answers_at_a_tenth_are_caught(currency: Currenc
 def test_control_a_chain_that_ends_half_way_is_caught(currency: Currency, dimension: int) -> None:
     half_way = [left for _ in range(CHAINS) for left in noises(currency, TENTHS[:5], dimension)]
     assert not verdict(half_way, currency)
+
+
+TIERS = (100_000, 250_000, 500_000, MICRO, 2 * MICRO, 4 * MICRO)
+
+
+def squares(share: int, *, fresh: bool, raised: bool = False) -> tuple[float, float]:
+    """The mean square error of bins, and the predicted one, of people of six epsilons, alike in values.
+
+    Args:
+        share: Of the answer.
+        fresh: With noise of its own, and weights for this share alone.
+        raised: A step from a tenth to this share.
+    """
+    rng, true = np.random.default_rng(), (0.4, 0.3, 0.2, 0.1)
+    found, predicted = [], 0.0
+    for _ in range(2 * CHAINS):
+        people = [cohort(number, epsilon, 60) for number, epsilon in enumerate(TIERS, 1)]
+        counts = {one.id: rng.multinomial(one.count, true).tolist() for one in people}
+        asked = Asked(Currency.LAPLACE, tilt=0.1)
+        if fresh:
+            # What is asked at a share is what is asked at all of that share's offers.
+            people = [replace(one, epsilon=one.epsilon * share // MICRO) for one in people]
+        elif raised:
+            asked.step(TENTHS[0], people, counts)
+        step = asked.step(MICRO if fresh else share, people, counts)
+        predicted = step.predicted_error**2
+        exact = np.sum([counts[one.id] for one in people], axis=0) / (60 * len(TIERS))
+        shares = [one["share"] for one in asked.last["bins"]]
+        found.append(float(np.mean((np.array(shares) - exact) ** 2)))
+    return float(np.mean(found)), predicted
+
+
+def test_a_first_answer_of_tiers_errs_little_more_than_a_fresh_one() -> None:
+    """At a tenth, and raised to share 1, where equal weights are better; planned and seen."""
+    (first, planned), (fresh, planned_fresh) = (squares(TENTHS[0], fresh=one) for one in (False, True))
+    assert planned <= 1.2**2 * planned_fresh
+    assert first <= 1.6**2 * fresh
+    last, planned = squares(MICRO, fresh=False, raised=True)
+    whole, planned_whole = squares(MICRO, fresh=True)
+    assert planned_whole <= planned <= 1.4**2 * planned_whole
+    assert last <= 1.4**2 * whole
+
+
+def test_control_weights_for_share_1_err_more_at_a_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "planned_share", lambda *_: MICRO)
+    (first, planned), (fresh, planned_fresh) = (squares(TENTHS[0], fresh=one) for one in (False, True))
+    assert planned > 1.2**2 * planned_fresh
+    assert first > 1.6**2 * fresh
 
 
 @pytest.mark.parametrize("currency", Currency)

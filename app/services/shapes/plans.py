@@ -248,6 +248,7 @@ def weigh(
     crowd: Crowd,
     part: Part = int,
     beside: Beside | None = None,
+    share: int = MICRO,
 ) -> Weighing:
     """What people count for in the counts that a question asks for.
 
@@ -256,6 +257,7 @@ def weigh(
         crowd: Who is there, and what they offer for these counts.
         part: What of an offer that is [the study's currency]; all of it if not given.
         beside: The people who answered searches, the last group.
+        share: Which part of that the noise is made for [ppm].
 
     Raises:
         NotApplicable: no person central or public is there.
@@ -272,11 +274,12 @@ def weigh(
             tilt, study.noise, len(QUARTILES) if question.estimator == DESCRIBE else 1, question.aim
         )
     )
+    louder = study.noise.louder(share)
     noises = {
-        place: report_noise(bins, group.epsilon).total / shares.error_unit(bins, study.noise)
+        place: report_noise(bins, group.epsilon).total / shares.error_unit(bins, study.noise) / louder**2
         for place, group in enumerate(groups)
         if question.choices and group.trust is Trust.LOCAL and group.participates and group.count
     }
     if beside is not None:
-        noises[len(groups) - 1] = beside.report(study.noise, question.aim)
-    return weigh_public(groups, crowd.people, target, tilt, noises, study.noise)
+        noises[len(groups) - 1] = beside.report(study.noise, question.aim) / louder**2
+    return weigh_public(groups, crowd.people, target.louder(louder), tilt, noises, study.noise)

@@ -5,7 +5,8 @@ who joins a new piece, which one is closed. A piece has one noisy count a bin, o
 each refined independently, at the price of `app.services.statistics.piece_noise`; of two bins it has the
 count of the last one, and in questions that versions up to 1.0 began both, so that all pieces of a question
 are alike. Weights of a piece are planned for each person's whole epsilon (`app.services.shapes.plans.weigh`,
-`app.services.shapes.coordinates.weigh`), those of newcomers as if they were asked alone. What counts say
+`app.services.shapes.coordinates.weigh`) and for shares from that on with which it begins, see
+`app.services.statistics.whole_plans`; those of newcomers as if they were asked alone. What counts say
 together is read by `app.estimators.piece_shares`, what sums say by `app.estimators.combination`, beside
 public people and reports, which are read anew.
 
@@ -47,6 +48,7 @@ from app.services.statistics.piece_ledger import PieceLedger, PieceStep, check_g
 from app.services.statistics.piece_noise import PieceNoise
 from app.services.statistics.piece_sums import sums_of
 from app.services.statistics.steps import step_number
+from app.services.statistics.whole_plans import HALF_WAY, planned_share
 from app.services.work import checkpoint
 
 
@@ -255,7 +257,8 @@ class _Planner:
         taking_part = self.ledger.taking_part if taking_part is None else taking_part
         crowd = Crowd.of(self.study, cohorts, self.whole, taking_part)
         if self.question.estimator != COORDINATES:
-            weights = plans.weigh(self.study, asked, crowd).weights
+            share = planned_share(self.question.share, HALF_WAY)
+            weights = plans.weigh(self.study, asked, crowd, share=share).weights
             return _People(crowd=crowd, weights=weights, linear=None)
         weighed = coordinates.weigh(self.study, asked, crowd, self.noise, first=self.question.share)
         return None if weighed is None else _People(crowd=crowd, weights=weighed[0], linear=weighed[1])

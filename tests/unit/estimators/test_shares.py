@@ -32,8 +32,14 @@ CROWD = central((0.05, 40), (0.3, 60), (2, 30), (9, 20))
 
 @pytest.mark.parametrize("tilt", [0.0, 0.1, 1.0])
 @pytest.mark.parametrize("kind", [2, 5, 40, "rank", "gaussian"])
-def test_weights_reach_the_smallest_worst_case_error_that_a_solver_finds(kind: int | str, tilt: float):
-    """Under Gaussian noise an offer of mu^2 weighs sqrt(2) mu, and a bin has the variance (2 eta)^2."""
+@pytest.mark.parametrize("share", [1.0, 0.1])
+def test_weights_reach_the_smallest_worst_case_error_that_a_solver_finds(
+    share: float, kind: int | str, tilt: float
+):
+    """Under Gaussian noise an offer of mu^2 weighs sqrt(2) mu, and a bin has the variance (2 eta)^2.
+
+    At a share of what is offered noise has the scale over it, Gaussian noise the variance over it.
+    """
     counts = np.array([group.count for group in CROWD], dtype=float)
     offers = np.array([group.epsilon for group in CROWD]) / MICRO
     currency = Currency.LAPLACE
@@ -49,6 +55,8 @@ def test_weights_reach_the_smallest_worst_case_error_that_a_solver_finds(kind: i
         target = shares.target_of(kind, tilt)
         # Of two bins one is counted, at half of the price that two counts have.
         spread, noise, bias = 1 - 1 / kind, (4.0 if kind == 2 else 8.0) * (kind - 1), 2 * tilt**2
+    target = target.louder(currency.louder(round(share * MICRO)))
+    noise /= share if kind == "gaussian" else share**2
     weighing = weigh_public(CROWD, people, target, tilt, currency=currency)
     weights = np.array(weighing.weights) / weighing.mass
     eta = float(np.max(weights / offers))
