@@ -9,7 +9,7 @@ from starlette.types import Scope
 
 from app.core.errors import InvalidRequest, ServiceError, Unauthenticated
 from app.core.principal import Role
-from app.dashboard.rendering import PageResponse, error_page
+from app.dashboard.rendering import PageResponse, error_page, render, spoken
 from app.dashboard.requests import GUEST_COOKIE, LOGIN_COOKIE, PERSON_COOKIE, PageRequest
 from app.services.work import run
 from app.web.problems import kind_of
@@ -120,10 +120,12 @@ class PageRoute(Route):
             await call.read_form(cookie, upload=self.upload, several=self.several)
 
     def _refusal(self, call: PageRequest, error: ServiceError) -> Response:
-        """Without a login, leads to the login page; everything else is a page that says what is wrong."""
+        """Without a login, leads to the login page, and a person to another link; else says what is wrong."""
         if isinstance(error, Unauthenticated) and not self._post and not self.person:
             return RedirectResponse(f"{call.cookie_path}/login", status_code=303)
         status = kind_of(error).status
+        if isinstance(error, Unauthenticated) and self.person:
+            return render(call, "person_left.html", status=status, used=False, **spoken(call))
         if isinstance(error, InvalidRequest) and not self._post:
             status = 422
         return error_page(call, status, kind_of(error).title, error)

@@ -208,7 +208,9 @@ async def test_a_link_works_once_and_its_page_ends_with_its_token(
     connection = await asyncpg.connect(service.database_url)
     await connection.execute("UPDATE token SET revoked_at = created_at WHERE name = 'test contribute'")
     await connection.close()
-    assert (await browser.get("/dashboard/person")).status_code == 401
+    closed = await browser.get("/dashboard/person")
+    assert (closed.status_code, "ask for a new link" in text_of(closed.text)) == (401, True)
+    assert "Log in" not in closed.text, "people have no token"
 
 
 async def test_a_link_shows_no_more_than_its_token_may(browser: Browser, service: Service, study: str):
@@ -279,7 +281,10 @@ async def test_an_expired_link_opens_nothing(browser: Browser, service: Service,
     await connection.execute("UPDATE link SET expires_at = created_at")
     await connection.close()
     await browser.get(path)
-    assert (await browser.post(path)).status_code == 404
+    browser.client.headers["Accept-Language"] = "de"
+    refused = await browser.post(path)
+    assert (refused.status_code, "ist abgelaufen. Bitten Sie um" in text_of(refused.text)) == (404, True)
+    assert "Log in" not in refused.text, "people have no token"
     assert PERSON_COOKIE not in browser.cookies()
 
 

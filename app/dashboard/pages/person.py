@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from starlette.responses import Response
 
-from app.core.errors import Forbidden, Unauthenticated
+from app.core.errors import Forbidden, NotFound, Unauthenticated
 from app.core.principal import Role
 from app.dashboard.pages.login import GUEST_SECONDS, set_cookie
 from app.dashboard.rendering import language_of, render, spoken
@@ -32,7 +32,10 @@ async def show_entrance(request: PageRequest) -> Response:
 async def open_link(request: PageRequest) -> Response:
     """Use the link up."""
     await _refuse_staff(request)
-    secret = await request.api.services.logins.open_link(request.path_params["link"])
+    try:
+        secret = await request.api.services.logins.open_link(request.path_params["link"])
+    except NotFound:
+        return render(request, "person_left.html", status=404, used=True, **spoken(request))
     response = redirect(request, "/person")
     set_cookie(request, response, PERSON_COOKIE, secret, PERSON_SECONDS, path="/person")
     return response
@@ -52,7 +55,7 @@ async def withdraw(request: PageRequest) -> Response:
 async def leave(request: PageRequest) -> Response:
     """Close the page; the link does not open it again."""
     await request.api.services.logins.log_out(request.cookies[PERSON_COOKIE])
-    response = render(request, "person_left.html", **spoken(request))
+    response = render(request, "person_left.html", used=False, **spoken(request))
     response.delete_cookie(PERSON_COOKIE, path=f"{request.cookie_path}/person")
     return response
 

@@ -79,7 +79,7 @@ class Studies:
         """
         study = await self._database.run_tx("study.read", lambda c: store.read_study(c, slug))
         if study is None:
-            raise NotFound("there is no such study")
+            raise NotFound("There is no such study.")
         self._known[slug] = study
         return study
 
