@@ -26,6 +26,8 @@ async def test_a_question_is_scheduled_on_its_page_and_deleted(browser: Browser,
     assert "2100-01-04 09:00" in text_of(browser.page)
     [one] = (await service.call("GET", f"/v1/studies/{study}/schedules", "analyse")).json()["items"]
     assert one["question"] == {"statistic": "mean", "share": "0.2"}
+    await browser.get("/dashboard/tokens")
+    assert "1 in all time" in text_of(browser.page)
     release = (await come(service, one))["release"]
     await browser.get(page)
     assert f"/releases/{release}" in browser.page.partition('id="schedule"')[2].partition("</section>")[0]

@@ -11,6 +11,7 @@ from app.dashboard import forms
 from app.dashboard.rendering import render
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, PageRoute, redirect
+from app.services.admin.schedules import FOR_EVER
 from app.web.documents.fields import read
 from app.web.documents.lists import is_uuid
 from app.web.documents.token import QuotaIn, TokenIn, TokenOut
@@ -103,6 +104,7 @@ async def show(
             for line in page.items
         ],
         periods=PERIODS,
+        for_ever=FOR_EVER,
         studies=studies.items,
         more_studies=studies.next_cursor is not None,
         next_cursor=page.next_cursor,
