@@ -396,6 +396,10 @@ def test_a_german_answers_with_a_comma(service: LiveService, browser: Browser) -
         expect(page.get_by_role("status")).to_contain_text("Ihre Antwort ist gespeichert")
         noted(page)
         fits_and_is_accessible(page)
+        copies = page.get_by_role("button", name="Kopieren")
+        expect(copies).to_have_count(2)
+        copies.first.click()
+        expect(page.get_by_role("button", name=re.compile("Kopiert|Markiert"))).to_be_visible()
         page.get_by_role("button", name="English").click()
         expect(page.get_by_text("the true one never left it")).to_be_visible()
         assert page.get_by_text("Delete your answer").count() == 1
