@@ -12,6 +12,7 @@ from app.dashboard.pages import (
     ledger,
     login,
     new_study,
+    nowhere,
     overview,
     person,
     published,
@@ -30,7 +31,9 @@ from app.dashboard.pages import (
 _STUDIES = (studies, collecting, importing, publishing, scheduling, release, new_study, size, sessions)
 _STAFF = (login, sign_in, overview, *_STUDIES, budgets, ledger, tokens, trail)
 ROUTES = tuple(
-    route for page in (front, explorer, *_STAFF, person, take, published, assets) for route in page.ROUTES
+    route
+    for page in (front, explorer, *_STAFF, person, take, published, assets, nowhere)
+    for route in page.ROUTES
 )
 
 

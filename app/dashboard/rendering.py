@@ -394,7 +394,7 @@ def error_page(request: PageRequest, status: int, title: str, error: ServiceErro
         status=status,
         title=title,
         detail=error.detail,
-        errors=error.fields,
+        errors=[one for one in error.fields if f"{one.field}: {one.reason}" != error.detail],
         again=isinstance(error, Unavailable),
         request_id=current_request_id(),
     )

@@ -288,6 +288,21 @@ async def test_an_expired_link_opens_nothing(browser: Browser, service: Service,
     assert PERSON_COOKIE not in browser.cookies()
 
 
+async def test_an_address_without_a_page_is_said_by_a_page(admin: Browser, study: str):
+    for path in ("nothing", "studies/", f"studies/{study}/invitations"):
+        response = await admin.get(f"/dashboard/{path}")
+        assert (response.status_code, "There is no page" in text_of(admin.page)) == (404, True), path
+        assert "Audit trail" in text_of(admin.page), "the way on"
+    admin.client.cookies.clear()
+    assert "Log in" in text_of((await admin.get("/dashboard/nothing")).text)
+
+
+async def test_a_single_fault_of_an_address_is_said_once(admin: Browser):
+    response = await admin.get("/dashboard/tokens?state=none")
+    assert response.status_code == 422
+    assert text_of(response.text).count("must be one of valid, expired, revoked") == 1
+
+
 async def test_no_page_leads_where_a_host_header_says(admin: Browser, service: Service):
     elsewhere = {"Host": "dither.example.org", "Origin": "http://dither.example.org"}
     await admin.get("/dashboard/budgets")

@@ -30,6 +30,7 @@ READERS = {"admin", "analyse", "admin: own study", "analyse: own study"}
 # (method, path): who may, and the fields of a form that succeeds.
 PAGES: Mapping[tuple[str, str], Row] = {
     ("GET", "/dashboard/"): (EVERYBODY, {}),
+    ("GET", "/dashboard/{path}"): (EVERYBODY, {}),
     ("GET", "/"): (EVERYBODY, {}),
     ("GET", "/docs"): (EVERYBODY, {}),
     ("GET", "/docs/{name}"): (EVERYBODY, {}),
@@ -132,7 +133,10 @@ PAGES: Mapping[tuple[str, str], Row] = {
 }
 
 KEYS = sorted(
-    (method, route.path) for route in ROUTES for method in (route.methods or ()) if method != "HEAD"
+    (method, route.path.replace(":path}", "}"))
+    for route in ROUTES
+    for method in (route.methods or ())
+    if method != "HEAD"
 )
 
 
@@ -233,6 +237,7 @@ class Stage:
             "schedule": self.schedule,
             "slug": "published",
             "name": "dashboard.css",
+            "path": "nothing",
             **dict(zip(("version", "part", "module"), device_script().split("/")[1:], strict=True)),
             "list": "releases",
         }

@@ -1,0 +1,20 @@
+"""What a browser gets below /dashboard where no page is: a page that says so, not a document for programs."""
+
+from contextlib import suppress
+
+from starlette.responses import Response
+
+from app.core.errors import NotFound, Unauthenticated
+from app.dashboard.requests import PageRequest
+from app.dashboard.routing import PageRoute
+
+
+async def show(request: PageRequest) -> Response:
+    """Say that there is no page; who is logged in can go on from it."""
+    with suppress(Unauthenticated):
+        request.login = await request.find_login(person=False)
+    raise NotFound("There is no page at this address. It may be one that a form was sent to.")
+
+
+ROUTES = (PageRoute("/dashboard/{path:path}", show),)
+"""Of all routes the last one."""
