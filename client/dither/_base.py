@@ -174,7 +174,7 @@ def _check_url(base_url: str) -> httpx.URL:
 def _headers(token: str) -> Mapping[str, str]:
     token = (token or "").strip()  # a file of one line ends with a line end
     if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise InvalidRequest("token", "is not one that this service gives out")
+        raise InvalidRequest("token", "is missing, or is none that a service gives out")
     return {
         "authorization": f"Bearer {token}",
         "accept": "application/json, application/problem+json",

@@ -352,7 +352,7 @@ def quoted(subject: str) -> str:
 
 def _segment(name: str, text: str) -> str:
     if not isinstance(text, str) or text in ("", ".", ".."):
-        raise InvalidRequest(name, "must be part of an address")
+        raise InvalidRequest(name, "must be a name or an id, as text")
     return _kept(text)
 
 

@@ -224,11 +224,11 @@ def test_an_id_that_would_be_another_address_is_refused(client: Any, service: Fa
 @pytest.mark.parametrize("other", [["commute"], {"a": 1}, 7, None])
 def test_an_id_that_is_no_text_is_refused(client: Any, service: FakeService, other: Any) -> None:
     for ask in (client.study, client.session, client.finish_session, client.find_release):
-        with pytest.raises(InvalidRequest, match="must be part of an address"):
+        with pytest.raises(InvalidRequest, match="must be a name or an id, as text"):
             ask(other)
-    with pytest.raises(InvalidRequest, match="study must be part of an address"):
+    with pytest.raises(InvalidRequest, match="study must be a name or an id, as text"):
         client.contribute(other, subject="ada", value=34, epsilon=1, trust="central")
-    with pytest.raises(InvalidRequest, match="session must be part of an address"):
+    with pytest.raises(InvalidRequest, match="session must be a name or an id, as text"):
         client.participate(other, subject="ada", value=34)
     assert service.log == []
 
@@ -255,7 +255,7 @@ def test_a_question_is_scheduled_and_that_deleted(client: Any, service: FakeServ
     assert [one.id for one in client.schedules("commute")] == [made.id]
     client.delete_schedule("commute", made.id)
     assert list(client.schedules("commute")) == []
-    with pytest.raises(InvalidRequest, match="schedule must be part of an address"):
+    with pytest.raises(InvalidRequest, match="schedule must be a name or an id, as text"):
         client.delete_schedule("commute", "")
 
 
@@ -276,5 +276,5 @@ def test_answers_are_published_changed_and_withdrawn(client: Any, service: FakeS
     assert [one.slug for one in client.publications("commute")] == ["commuting"]
     client.withdraw_publication("commute", "commuting")
     assert [one.state for one in client.publications("commute")] == ["withdrawn"]
-    with pytest.raises(InvalidRequest, match="publication must be part of an address"):
+    with pytest.raises(InvalidRequest, match="publication must be a name or an id, as text"):
         client.publish("commute", ["r1"], title="x", replace=True)
