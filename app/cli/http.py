@@ -9,7 +9,7 @@ from typing import Annotated
 
 import httpx
 import typer
-from dither import Client, DitherError, ProblemError, Retry, TransportError
+from dither import Client, DitherError, ProblemError, Retry, StudyChanged, TransportError
 from dither.device.table import NotOneNumber, check_meant
 
 from app.cli.common import CommandFailed, notes, usage_error
@@ -85,7 +85,7 @@ def service(
         max_epsilon: That device's own limit.
 
     Raises:
-        CommandFailed: there was no answer.
+        CommandFailed: there was no answer, or a study is not the one that this device saw before.
     """
     client = Client(
         url,
@@ -98,6 +98,9 @@ def service(
     with client:
         try:
             yield client
+        except StudyChanged as error:
+            other = f"what it saw is in {directory}; another service takes a --directory of its own"
+            raise CommandFailed(f"{error}; {other}") from error
         except TransportError as error:
             raise CommandFailed(f"no answer from {url} (--url, or DITHER_URL): {error}") from error
 

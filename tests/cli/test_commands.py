@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import shlex
+import sqlite3
 from typing import Any
 
 import httpx
@@ -468,6 +469,19 @@ def test_a_file_without_the_columns_is_refused_before_anything_is_sent(dither):
         assert "people.csv has no column subject; the columns are: name, age" in done.errors
         assert "--subject-column" in done.errors
         assert "subject=" not in done.errors, "an argument of the SDK"
+
+
+def test_a_study_of_another_service_is_refused_with_where_the_device_saw_it(ask: Asker, tmp_path):
+    assert ask("admin", "study", "create", "walk", "--lower", "0", "--upper", "9").status == 0
+    file, device = tmp_path / "people.csv", tmp_path / "device"
+    file.write_text("subject,value\nada,3\n")
+    given = ("contribute", "contribute", "walk", str(file), "--trust", "central", "--epsilon", "1")
+    assert ask(*given, "--directory", str(device)).status == 0
+    with sqlite3.connect(device / "ledger.sqlite3") as ledger:
+        ledger.execute("UPDATE study SET terms = replace(terms, '[9, 1]', '[8, 1]')")
+    refused = ask(*given, "--directory", str(device), width=1000)
+    assert refused.status == 1
+    assert f"range differ; what it saw is in {device}; another service takes a --directory" in refused.errors
 
 
 def commands(group, path=()):
