@@ -362,10 +362,11 @@ class TreePlan:
         """What is known of one cell of all people before the first level, but for a secret total."""
         weighing, end = self.weighing, GRID_SIZE + 1.0
         if weighing.is_public:
-            person = float(max(1, *weighing.weights))
-            return CellCounts.of_all(end, float(weighing.mass), 0.0, person, self.whole)
-        unknown = _UNKNOWN * len(first.counts) * self._variance(0)
-        return CellCounts.of_all(end, float(sum(first.counts)), unknown, float(weighing.cap), self.whole)
+            return CellCounts.of_all(end, float(weighing.mass), 0.0, max(1.0, *weighing.weights), self.whole)
+        noise = len(first.counts) * self._variance(0)
+        # The values of hardly any people would count as spread evenly, whatever later levels say of them.
+        total = max(float(sum(first.counts)), math.sqrt(noise) / 2)
+        return CellCounts.of_all(end, total, _UNKNOWN * noise, float(weighing.cap), self.whole)
 
     def _variance(self, level: int) -> float:
         """Of the noise of each sum of a level [units of the weights, squared]."""

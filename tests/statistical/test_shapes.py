@@ -18,10 +18,10 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE, Grid
 from app.core.study import Currency, Relation, Trust
 from app.estimators import shares
-from app.estimators.cell_counts import WholeNumbers
+from app.estimators.cell_counts import CellCounts, WholeNumbers
 from app.estimators.quantile_tree import TreePlan
 from app.estimators.shares import UNIT, SharesPlan
-from app.estimators.tree_levels import FIVE, THREE, Aim, target_of
+from app.estimators.tree_levels import FIVE, THREE, Aim, Drawn, target_of
 from app.estimators.weighing import Target, Weighing, weigh_public, weigh_secret
 from app.mechanisms.draw import draw
 from tests.support.trees import grown
@@ -203,6 +203,33 @@ def drawn_values(rng: np.random.Generator, kind: str, people: int) -> NDArray[np
             return np.clip(rng.exponential(0.1, people), 0, 1)
         case _:
             return rng.random(people)
+
+
+def test_a_median_of_a_secret_number_of_people_errs_no_more_than_that_of_a_public_one(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """100 people at epsilon 1: the first level often tells of no people at all. The control believes it."""
+    rng = np.random.default_rng()
+    people = [Group(trust=Trust.CENTRAL, epsilon=MICRO, count=100)]
+    secret = weigh_secret(people, cap=MICRO, floor=MICRO)
+    public = weigh_public(people, 100, target_of(0), 0.0)
+
+    def error(weighing: Weighing) -> float:
+        plan, squares = TreePlan(quantiles=(Fraction(1, 2),), weighing=weighing), []
+        for _ in range(300):
+            points = np.sort(np.floor(3 * drawn_values(rng, "incomes", 100) / 4 * GRID_SIZE)).astype(np.int64)
+            (found,) = plan.read(UNIT, grown(plan, [points]))
+            squares.append((found.estimate - float(points[49]) / GRID_SIZE) ** 2)
+        return math.sqrt(np.mean(squares))
+
+    def believed(plan: TreePlan, first: Drawn) -> CellCounts:
+        unknown = 1e4 * len(first.counts) * plan._variance(0)
+        return CellCounts.of_all(GRID_SIZE + 1.0, sum(first.counts), unknown, MICRO)
+
+    known = error(public)
+    assert error(secret) <= known
+    monkeypatch.setattr(TreePlan, "_all", believed)
+    assert error(secret) > 2 * known, "the control"
 
 
 @pytest.mark.parametrize("relation", Relation)

@@ -258,6 +258,19 @@ def test_where_presence_is_secret_nothing_but_counts_tells_who_is_there():
         assert few.starts(drawn[:2]) == more.starts(drawn[:2])
 
 
+@pytest.mark.parametrize("people_told", [-50, 0, 20, 100])
+def test_where_a_first_level_tells_of_hardly_any_people_the_later_ones_still_count(people_told: int):
+    """100 people in the lower fifth of the range; noise of the first level alone, alike in all cells."""
+    plan = plan_of(100, HALF, relation=ADD)
+    values = [GRID_SIZE * place // 500 for place in range(100)]
+    cells = len(plan.starts([])) + 1
+    noise = [[(people_told - 100) * MICRO // cells] * cells, *([0] * 100 for _ in range(plan.levels - 1))]
+    drawn = grown(plan, values, noise)
+    (found,) = plan.read(GRID, drawn)
+    assert sum(drawn[0].counts) <= people_told * MICRO
+    assert found.estimate == pytest.approx(values[50], abs=GRID_SIZE / 100)
+
+
 @pytest.mark.parametrize("relation", Relation)
 @pytest.mark.parametrize("before", [1, 2, 3, 4])
 def test_the_rank_of_an_end_of_cells_has_the_noise_of_the_cells_on_both_sides_of_it(
