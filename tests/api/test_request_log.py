@@ -174,6 +174,7 @@ async def test_no_line_names_a_person(service: Service, log: Any) -> None:
     assert len(lines) == 7
     assert "simpson" not in json.dumps(lines).lower()
     assert {line["route"] for line in lines} == {
+        "/dashboard/{path}",
         "/v1/subjects/{subject}/budget",
         "/v1/studies/{study}/contributions/{subject}",
         "/v1/studies",
