@@ -30,11 +30,13 @@ def _show(session: Session) -> None:
         "protocol": ", ".join(part for part in manner if part),
         "state": session.state,
         "round": _round(session),
-        "answers so far": document["answers"],
-        "answers that close it": session.answers_per_round,
-        "epsilon": price,
-        "deadline (UTC)": moment(session.deadline),
     }
+    if session.round is not None:
+        details |= {
+            "answers so far": document["answers"],
+            "answers that close it": session.answers_per_round,
+        }
+    details |= {"epsilon": price, "deadline (UTC)": moment(session.deadline)}
     details |= {f"centre {place}": _point(centre) for place, centre in enumerate(session.centres or ())}
     if session.interval is not None:
         interval, error = session.interval, document["error"]

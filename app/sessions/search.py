@@ -154,8 +154,10 @@ def make_rules(
             however they turn out, could be believed. The message says how many it would take.
     """
     check_participants(participants)
-    if (quantile is None) != (target is not Target.QUANTILE):
-        raise InvalidRequest.field("quantile", "goes with protocol quantile, and only with it")
+    if target is not Target.QUANTILE and quantile is not None:
+        raise InvalidRequest.field("quantile", f"goes with protocol quantile, not with {target}")
+    if target is Target.QUANTILE and quantile is None:
+        raise InvalidRequest.field("quantile", "is needed with protocol quantile, between 0 and 1")
     if quantile is not None and not 0 < quantile < 1:
         raise InvalidRequest.field("quantile", "must be between 0 and 1")
     if not 0 < alpha < math.inf:

@@ -210,7 +210,12 @@ async def on_http_exception(request: Request, error: Exception) -> Response:
             headers={"Allow": ", ".join(allowed_methods(request))},
         )
     if error.status_code == 404:
-        return await on_service_error(request, errors.NotFound("There is nothing at this path."))
+        path, why = request.url.path, "There is nothing at this path."
+        if "/v1/v1" in path:
+            why += " It has /v1 twice: the address of the service ends before the first one."
+        elif path.endswith("/"):
+            why += " It ends with /, which no path here does."
+        return await on_service_error(request, errors.NotFound(why))
     if error.status_code == 400:
         return await on_service_error(request, errors.MalformedDocument("The request could not be read."))
     return internal_fault()

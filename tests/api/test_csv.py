@@ -54,7 +54,7 @@ async def test_a_file_as_people_have_it_is_stored_or_refused_with_row_column_and
     ("row", "field", "said"),
     [
         ("a;1,234;1", "value", "say which, with ?decimals="),
-        ("a;12,5,1;1", "value", "finite decimal number"),
+        ("a;12,5,1;1", "value", "without commas: a point stands before decimals"),
         ("a;1;2;3", "row", "must have as many cells as the header line: 3, not 4"),
         ("a;1", "row", "must have as many cells as the header line: 3, not 2"),
         ("a", "row", "must have as many cells as the header line: 3, not 1"),

@@ -14,6 +14,7 @@ from app.core import errors
 from app.core.errors import FieldError, ServiceError
 from app.web.problems import HEAD_TOO_LARGE, KINDS, METHOD_NOT_ALLOWED, problem_of
 from app.web.validation_messages import InvalidValue, field_errors, field_name
+from tests.api.service import Service
 
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "problems.md"
 
@@ -54,6 +55,16 @@ def test_errors_of_one_code_have_one_row() -> None:
     for cls in ERRORS:
         rows.setdefault(cls.code, set()).add(KINDS[cls])
     assert {code: len(kinds) for code, kinds in rows.items() if len(kinds) > 1} == {}
+
+
+async def test_an_address_that_is_off_by_a_slip_says_by_which(service: Service) -> None:
+    said = {
+        path: (await service.call("GET", path)).json()["detail"]
+        for path in ("/v1/v1/studies", "/v1/studies/", "/x")
+    }
+    assert "has /v1 twice" in said["/v1/v1/studies"]
+    assert "ends with /" in said["/v1/studies/"]
+    assert said["/x"] == "There is nothing at this path."
 
 
 def test_every_code_has_a_heading_and_every_heading_a_code() -> None:

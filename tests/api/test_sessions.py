@@ -305,6 +305,17 @@ BAD_WISHES: list[tuple[dict[str, Any], Any]] = [
 ]
 
 
+async def test_a_quantile_that_is_missing_or_too_much_says_which(service: Service, study: str) -> None:
+    for wish, reason in (
+        ({"protocol": "quantile"}, "is needed with protocol quantile, between 0 and 1"),
+        ({"protocol": "minimum", "quantile": 0.5}, "goes with protocol quantile, not with minimum"),
+    ):
+        response = await service.call(
+            "POST", f"/v1/studies/{study}/sessions", "admin", json={**EVERYBODY, **wish}
+        )
+        assert response.json()["errors"] == [{"field": "quantile", "reason": reason}]
+
+
 async def test_a_wish_that_is_not_admissible_starts_nothing(service: Service, study: str) -> None:
     before = await service.rows()
     for wish, fields in BAD_WISHES:

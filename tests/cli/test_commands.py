@@ -211,6 +211,7 @@ def test_a_session_from_its_start_to_its_estimate(ask):
     assert [item["state"] for item in listed] == ["finished"]
     assert "1 of 2 closed" in ask("analyse", "session", "list", "age").output
     assert re.search(r"^round\s+1 of 2 closed$", finished.output, re.MULTILINE)
+    assert "answers so far" not in finished.output, "no round is open"
     derived = ask(
         *("admin", "session", "create", "age", "--protocol", "quantile", "--epsilon", "2", "--json"),
         *("--participants", "1000", "--quantile", "0.5", "--rounds", "unknown_alpha"),

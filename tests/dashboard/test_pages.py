@@ -124,6 +124,7 @@ async def test_a_finished_search_shows_its_estimate_with_an_interval_that_holds(
     assert "0 of 2 closed" in text_of(admin.page)
     await admin.get(f"/dashboard/sessions/{made['id']}")
     assert "Rounds closed 0 of 2" in " ".join(text_of(admin.page).split())
+    assert "Answers in this round" not in text_of(admin.page), "none is open"
     for words in ("Estimate 50 0 to 100", *told):
         assert words in text_of(admin.page)
 
@@ -289,12 +290,19 @@ async def test_an_expired_link_opens_nothing(browser: Browser, service: Service,
 
 
 async def test_an_address_without_a_page_is_said_by_a_page(admin: Browser, study: str):
-    for path in ("nothing", "studies/", f"studies/{study}/invitations"):
+    for path in ("nothing", f"studies/{study}/invitations"):
         response = await admin.get(f"/dashboard/{path}")
         assert (response.status_code, "There is no page" in text_of(admin.page)) == (404, True), path
         assert "Audit trail" in text_of(admin.page), "the way on"
     admin.client.cookies.clear()
     assert "Log in" in text_of((await admin.get("/dashboard/nothing")).text)
+
+
+async def test_an_address_with_a_slash_at_the_end_leads_to_the_page_without(admin: Browser, study: str):
+    for path in (f"/dashboard/studies/{study}", "/take/wrong", "/p/wrong"):
+        response = await admin.get(f"{path}/?level=0.8")
+        assert (response.status_code, response.headers["Location"]) == (307, f"{path}?level=0.8")
+    assert (await admin.get(f"/dashboard/studies/{study}//")).status_code == 307
 
 
 async def test_a_single_fault_of_an_address_is_said_once(admin: Browser):

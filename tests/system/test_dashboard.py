@@ -502,7 +502,8 @@ def test_a_person_opens_their_link_once_and_withdraws(visit, service, tokens, sc
     again = visit()
     again.page.goto(link)
     again.page.get_by_role("button", name="Show my data").click()
-    expect(again.page.get_by_role("heading", name="Not found")).to_be_visible()
+    expect(again.page.get_by_role("heading", name="Closed")).to_be_visible()
+    expect(again.page.get_by_text("The link was used already")).to_be_visible()
     again.complaints[:] = [one for one in again.complaints if "404" not in one]
     with service.client(tokens["contribute"]) as device:
         statement = device.get(f"/v1/subjects/{subject}/budget").json()

@@ -1,8 +1,8 @@
-"""What a browser gets below /dashboard where no page is: a page that says so, not a document for programs."""
+"""What a browser gets where no page is: a page that says so, not a document for programs."""
 
 from contextlib import suppress
 
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from app.core.errors import NotFound, Unauthenticated
 from app.dashboard.requests import PageRequest
@@ -16,5 +16,14 @@ async def show(request: PageRequest) -> Response:
     raise NotFound("There is no page at this address. It may be one that a form was sent to.")
 
 
-ROUTES = (PageRoute("/dashboard/{path:path}", show),)
-"""Of all routes the last one."""
+async def go_on(request: PageRequest) -> Response:
+    """Go to the page whose address this is but for a slash at the end."""
+    query = f"?{request.url.query}" if request.url.query else ""
+    return RedirectResponse(request.url.path.rstrip("/") + query)
+
+
+ROUTES = (
+    *(PageRoute(f"/{root}/{{path:path}}/", go_on) for root in ("dashboard", "take", "p")),
+    PageRoute("/dashboard/{path:path}", show),
+)
+"""Of all routes the last ones."""
