@@ -240,6 +240,7 @@ class History:
             "link": ("none",),
             # What is published has a comparison of its own: its digests and signatures are keyed.
             **dict.fromkeys(("publication", "slug"), ("none",)),
+            "path": ("none", f"studies/{NUMBERS}"),
             "list": ("releases", "studies", "budgets", "none"),
             "name": ("swagger-ui.css", "swagger-ui-bundle.js", "none"),
             **{name: (value,) for name, value in zip(("version", "part", "module"), DEVICE, strict=True)},
