@@ -31,6 +31,7 @@ READERS = {"admin", "analyse", "admin: own study", "analyse: own study"}
 PAGES: Mapping[tuple[str, str], Row] = {
     ("GET", "/dashboard/"): (EVERYBODY, {}),
     ("GET", "/dashboard/{path}"): (EVERYBODY, {}),
+    ("GET", "/dashboard/{path}/"): (EVERYBODY, {}),
     ("GET", "/"): (EVERYBODY, {}),
     ("GET", "/docs"): (EVERYBODY, {}),
     ("GET", "/docs/{name}"): (EVERYBODY, {}),
@@ -85,6 +86,7 @@ PAGES: Mapping[tuple[str, str], Row] = {
     ("POST", "/dashboard/studies/{study}/publications/{publication}/withdraw"): (READERS, {}),
     ("GET", "/p/{slug}"): (EVERYBODY, {}),
     ("GET", "/p/{slug}/embed"): (EVERYBODY, {}),
+    ("GET", "/p/{path}/"): (EVERYBODY, {}),
     ("GET", "/dashboard/new-study"): (WHOLE, {}),
     ("POST", "/dashboard/new-study"): (
         WHOLE,
@@ -127,6 +129,7 @@ PAGES: Mapping[tuple[str, str], Row] = {
     ("POST", "/take/receipt/change"): (EVERYBODY, {}),
     ("POST", "/take/receipt/withdraw"): (EVERYBODY, {}),
     ("GET", "/take/{code}"): (EVERYBODY, {}),
+    ("GET", "/take/{path}/"): (EVERYBODY, {}),
     ("POST", "/take/{code}"): (EVERYBODY, {"value": "1", "epsilon": "1", "trust": "central"}),
     ("GET", "/dashboard/static/device/{version}/{part}/{module}"): (EVERYBODY, {}),
     ("GET", "/dashboard/static/{name}"): (EVERYBODY, {}),

@@ -1,6 +1,7 @@
 """What a browser gets where no page is: a page that says so, not a document for programs."""
 
 from contextlib import suppress
+from urllib.parse import quote
 
 from starlette.responses import RedirectResponse, Response
 
@@ -17,9 +18,11 @@ async def show(request: PageRequest) -> Response:
 
 
 async def go_on(request: PageRequest) -> Response:
-    """Go to the page whose address this is but for a slash at the end."""
-    query = f"?{request.url.query}" if request.url.query else ""
-    return RedirectResponse(request.url.path.rstrip("/") + query)
+    """Go to the page whose address this is but for a slash at the end; none has letters to be escaped."""
+    path = request.url.path.rstrip("/")
+    if quote(path) != path:
+        raise NotFound("There is no page at this address.")
+    return RedirectResponse(f"{path}?{request.url.query}" if request.url.query else path)
 
 
 ROUTES = (
