@@ -64,7 +64,7 @@ class Layout:
     Attributes:
         parts: What each has of the price.
         risks: What each has of the risk of an interval that noise alone decides.
-        spread_risks: The same of one that is wider than that.
+        spread_risks: What each has of the risk of an interval that is wider than noise makes it.
         places: Where cells of the last ones begin, for each quantile: how many standard deviations beside it.
     """
 
@@ -93,7 +93,7 @@ class Layout:
 
 
 def _layout(aim: Aim, parts: Sequence[int], risks: Sequence[int], spread_risks: Sequence[int]) -> Layout:
-    """All of them, by their shares."""
+    """The layout whose levels have these shares of the price and of both risks."""
     of_price, of_risk, of_spread = (
         tuple(Fraction(share, sum(shares)) for share in shares) for shares in (parts, risks, spread_risks)
     )
@@ -114,7 +114,7 @@ THREE: Mapping[Aim, Layout] = {
 
 
 def layout_of(weighing: Weighing, aim: Aim) -> Layout:
-    """That of a tree of few people, or of many; of many, too, where how many there are is secret.
+    """The layout of a tree of few people, or of many; of many, too, where their number is secret.
 
     Privacy: looks at no data, only at weights, which are public where they are looked at.
     """

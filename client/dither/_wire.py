@@ -61,7 +61,7 @@ def _scalar(value: Number | Parameter) -> str:
 
 
 def query_text(value: Document) -> str:
-    """The same value in a query string, a list with commas between.
+    """A value in a query string, a list with commas between.
 
     Raises:
         NotANumber: no text, and no finite number.

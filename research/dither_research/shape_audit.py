@@ -55,6 +55,7 @@ def shape_subjects() -> Iterator[Subject]:
         yield bins_subject(f"histogram, {relation}", relation, scale=float(moves * MICRO))
         yield gaussian_bins_subject(f"histogram with gaussian noise, {relation}", relation, moves=moves)
         yield tree_subject(f"quantile, {relation}", relation)
+    yield tree_subject("quantile of many people", Relation.REPLACE_ONE, people=FEW + 1)
     yield bins_subject("histogram of two bins", Relation.REPLACE_ONE, scale=float(MICRO), counts=1)
     yield tree_subject("quantile with gaussian noise", Relation.REPLACE_ONE, currency=Currency.GAUSSIAN)
     yield level_subject("two cells in each level of a quantile")
@@ -202,7 +203,12 @@ def _noisy_bins(
 
 
 def tree_subject(
-    name: str, relation: Relation, *, currency: Currency = Currency.LAPLACE, exact: bool = False
+    name: str,
+    relation: Relation,
+    *,
+    currency: Currency = Currency.LAPLACE,
+    exact: bool = False,
+    people: int = 3,
 ) -> Subject:
     """A person at one end of the range, and at the other or not there: two levels of a median.
 
@@ -214,15 +220,18 @@ def tree_subject(
         relation: The neighboring relation.
         currency: Of the noise.
         exact: Whether cells are chosen from counts without noise: a planted bug.
+        people: How many there are, an odd number, which says how many levels there are.
     """
-    plan = _tree(relation, currency)
+    plan = _tree(relation, currency, people)
     weight, public = plan.weighing.cap, relation is Relation.REPLACE_ONE
     neighbors = (GRID_SIZE, 0 if public else None)
 
     def counted(starts: Sequence[int], mine: int | None) -> list[int]:
         counts = [0] * (len(starts) + 1)
-        for value in [GRID_SIZE // 3, GRID_SIZE // 2, *([] if mine is None else [mine])]:
-            counts[bisect_right(starts, value)] += weight
+        for value in (GRID_SIZE // 3, GRID_SIZE // 2):
+            counts[bisect_right(starts, value)] += people // 2 * weight
+        if mine is not None:
+            counts[bisect_right(starts, mine)] += weight
         return counts
 
     first = plan.starts([])

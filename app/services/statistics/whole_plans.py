@@ -41,10 +41,7 @@ from app.services.statistics.piece_noise import NOISES, PieceNoise
 from app.services.statistics.questions import Resolved
 
 _NEARER, HALF_WAY = 0.75, 0.5
-"""How near to the first share the one is that weights are made for, between 1 (0) and that share (1).
-
-For means, and for shares by bin.
-"""
+"""For means, and for shares by bin: for which share weights are made, from 1 (0) to the first share (1)."""
 
 
 def planned_share(first: int, nearer: float = _NEARER) -> int:
