@@ -50,6 +50,7 @@ DataDir = Annotated[
 ]
 
 MOMENT: Mapping[str, Any] = {
+    "metavar": "YYYY-MM-DD[THH:MM:SS]",
     "formats": ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d"],
     "callback": lambda when: None if when is None else when.replace(tzinfo=UTC),
 }

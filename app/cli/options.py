@@ -11,7 +11,7 @@ import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from app.cli.common import usage_error
+from app.cli.common import show, usage_error
 from app.cli.http import integer, number, range_end
 from app.cli.service_commands import Command, option, with_options
 
@@ -162,7 +162,7 @@ def _parameter(
         metavar = "|".join(["NUMBER", *_words(schema)]) if types & {"integer", "number"} else None
     default = schema.get("default")
     shown = (
-        "" if default is None else ", ".join(map(str, default if isinstance(default, list) else [default]))
+        "" if default is None else ", ".join(map(show, default if isinstance(default, list) else [default]))
     )
     place = typer.Argument if is_argument else typer.Option
     info = place(metavar=metavar, help=help_text, show_default=shown or False)

@@ -14,7 +14,7 @@ from app.services.statistics.sizing import size as sized
 from app.web.documents.sizing import WORDS, SizingIn, SizingOut, read_sizing
 
 
-def _option(name: str, metavar: str = "NUMBER") -> Any:
+def _option(name: str, metavar: str | None = "NUMBER") -> Any:
     return typer.Option(metavar=metavar, help=SizingIn.model_fields[name].description)
 
 
@@ -28,10 +28,10 @@ def size(
     share: Annotated[str | None, _option("share", "SHARE")] = None,
     local: Annotated[str, _option("local", "PART")] = "0",
     public: Annotated[str, _option("public", "PART")] = "0",
-    relation: Annotated[Relation, _option("relation", "")] = Relation.REPLACE_ONE,
-    noise: Annotated[Currency, _option("noise", "")] = Currency.LAPLACE,
+    relation: Annotated[Relation, _option("relation", None)] = Relation.REPLACE_ONE,
+    noise: Annotated[Currency, _option("noise", None)] = Currency.LAPLACE,
     delta: Annotated[str, _option("delta", "DELTA")] = "0",
-    local_mechanism: Annotated[LocalMechanism | None, _option("local_mechanism", "")] = None,
+    local_mechanism: Annotated[LocalMechanism | None, _option("local_mechanism", None)] = None,
     estimator: Estimator = None,
     parameter: Parameters = None,
     every: Annotated[bool, typer.Option("--all", help="Show every estimator that applies.")] = False,

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from app.cli import print_version
 from app.cli.examples import add_examples
 from app.cli.extensions import add, add_extension, add_summary, installed
+from app.cli.plain_help import make_plain
 from app.core.question import STATISTICS
 
 PASSED_ON = {"allow_extra_args": True, "allow_interspersed_args": False, "ignore_unknown_options": True}
@@ -155,6 +156,7 @@ def build(loaded: Container[str] | None = None) -> typer.Typer:
         else:
             add_extension(app, name)
     add_examples(app)
+    make_plain(app)
     return app
 
 

@@ -1,6 +1,7 @@
 """What a command loads before it does anything, and what it prints where no person looks."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 import typer.main
 
 from app.cli.tree import COMMANDS, build
+from docs.generate import commands
 
 HEAVY = {"clarabel", "fastapi", "httpx", "matplotlib", "numpy", "pydantic", "scipy", "sqlalchemy", "uvicorn"}
 
@@ -112,3 +114,17 @@ def test_a_command_that_is_interrupted_while_it_loads_shows_no_traceback() -> No
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_help_names_what_is_taken_as_people_write_it() -> None:
+    types = re.compile(r"<(str|int|float|bool|list|file|path|%)|\{|\[\[|\d\.0\)")
+    assert types.search("--url <str>"), "the control"
+    for path, text in commands():
+        usage = text.partition("\n\n")[0]
+        assert not types.search(usage), path
+        assert not types.search(re.sub(r"`[^`]*`", "", text)), path
+    assert "dither token create [OPTIONS] NAME\n" in dict(commands())["dither token create"]
+    assert "dither study create [OPTIONS] [SLUG]\n" in dict(commands())["dither study create"]
+    assert "dither restore-check [OPTIONS] FILE...\n" in dict(commands())["dither restore-check"]
+    assert "--role contribute|analyse|admin|observe\n" in dict(commands())["dither token create"]
+    assert "--relation replace_one|add_remove_one\n" in dict(commands())["dither size"]
