@@ -104,8 +104,6 @@ class PageRoute(Route):
             return await _drawn(await self._page(call))
 
     async def _admit(self, call: PageRequest) -> None:
-        call.refuse_malformed_address()
-        call.single_query()
         if self._post:
             call.refuse_other_sites()
         cookie = GUEST_COOKIE
@@ -116,6 +114,9 @@ class PageRoute(Route):
             call.api.rate.take(principal.token_id)
             if not self.person:
                 call.refuse_others(self.roles, "This page is for")
+        # Who is logged in goes on from the page that refuses it.
+        call.refuse_malformed_address()
+        call.single_query()
         if self._post:
             await call.read_form(cookie, upload=self.upload, several=self.several)
 

@@ -34,6 +34,7 @@ async def test_what_is_said_of_a_study_is_changed_on_its_page(admin: Browser, se
 
 async def test_a_study_is_archived_with_a_reason(admin: Browser, service: Service, study: str):
     await admin.get("/dashboard/studies/walks")
+    assert "What a release would cost" in text_of(admin.page)
     refused = await admin.post("/dashboard/studies/walks/archive", {"reason": ""})
     assert refused.status_code == 422
     assert "reason is required" in text_of(admin.page)
@@ -42,6 +43,9 @@ async def test_a_study_is_archived_with_a_reason(admin: Browser, service: Servic
     text = text_of(admin.page)
     assert "This study has ended" in text
     assert "Archive walks" not in text
+    assert "would cost" not in text
+    assert "Preview the price" not in text
+    assert "Look for an answer that stands" in text
     assert "Close walks" not in text
     assert (await service.call("GET", "/v1/subjects/p0/budget", "admin")).json()["epsilon"]["reserved"] == 0
     await admin.get("/dashboard/audit?target=walks")

@@ -298,6 +298,25 @@ async def test_an_address_without_a_page_is_said_by_a_page(admin: Browser, study
     assert "Log in" in text_of((await admin.get("/dashboard/nothing")).text)
 
 
+async def test_a_form_that_no_page_takes_changes_nothing_and_says_so(admin: Browser, study: str):
+    for path in ("nothing", f"studies/{study}"):
+        response = await admin.post(f"/dashboard/{path}", {"title": "Why?"})
+        said = text_of(response.text)
+        assert (response.status_code, "takes a form. Nothing was changed." in said) == (404, True), path
+        assert "Audit trail" in said, "the way on"
+
+
+async def test_who_is_logged_in_goes_on_from_an_address_that_is_refused(admin: Browser):
+    for query in ("state=open&state=open", "search=%00", "search=%ff"):
+        assert (await admin.get(f"/dashboard/studies?{query}")).status_code == 422, query
+        assert "Audit trail" in text_of(admin.page), "the way on"
+        assert "Log in" not in text_of(admin.page)
+    admin.client.cookies.clear()
+    assert (
+        (await admin.get("/dashboard/studies?state=open&state=open")).headers["Location"].endswith("/login")
+    )
+
+
 async def test_an_address_with_a_slash_at_the_end_leads_to_the_page_without(admin: Browser, study: str):
     for path in (f"/dashboard/studies/{study}", "/take/wrong", "/p/wrong"):
         response = await admin.get(f"{path}/?level=0.8")

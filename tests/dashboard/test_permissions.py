@@ -32,6 +32,7 @@ PAGES: Mapping[tuple[str, str], Row] = {
     ("GET", "/dashboard/"): (EVERYBODY, {}),
     ("GET", "/dashboard/{path}"): (EVERYBODY, {}),
     ("GET", "/dashboard/{path}/"): (EVERYBODY, {}),
+    ("POST", "/dashboard/{path}"): (EVERYBODY, {}),
     ("GET", "/"): (EVERYBODY, {}),
     ("GET", "/docs"): (EVERYBODY, {}),
     ("GET", "/docs/{name}"): (EVERYBODY, {}),

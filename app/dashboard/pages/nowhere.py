@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse, Response
 
 from app.core.errors import NotFound, Unauthenticated
 from app.dashboard.requests import PageRequest
-from app.dashboard.routing import PageRoute
+from app.dashboard.routing import Page, PageRoute
 
 
 async def show(request: PageRequest) -> Response:
@@ -15,6 +15,23 @@ async def show(request: PageRequest) -> Response:
     with suppress(Unauthenticated):
         request.login = await request.find_login(person=False)
     raise NotFound("There is no page at this address. It may be one that a form was sent to.")
+
+
+async def take_none(request: PageRequest) -> Response:
+    """Say that no page takes this form; who is logged in can go on from it."""
+    request.refuse_other_sites()
+    with suppress(Unauthenticated):
+        request.login = await request.find_login(person=False)
+    raise NotFound("No page at this address takes a form. Nothing was changed.")
+
+
+class NoForm(PageRoute):
+    """Where a form is sent to, and no page takes one: one that an older version had, or a mistyped one."""
+
+    def __init__(self, path: str, page: Page) -> None:
+        """Nothing of the form is read."""
+        super().__init__(path, page)
+        self.methods = {"POST"}
 
 
 async def go_on(request: PageRequest) -> Response:
@@ -28,5 +45,6 @@ async def go_on(request: PageRequest) -> Response:
 ROUTES = (
     *(PageRoute(f"/{root}/{{path:path}}/", go_on) for root in ("dashboard", "take", "p")),
     PageRoute("/dashboard/{path:path}", show),
+    NoForm("/dashboard/{path:path}", take_none),
 )
 """Of all routes the last ones."""
