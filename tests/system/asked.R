@@ -82,12 +82,16 @@ codes <- list(
   unnamed = code(desk$mean("steps", "region")),
   misspelt = code(desk$mean("steps", sharing = 0.1)),
   infinite = code(desk$mean("steps", share = Inf)),
+  two = code(desk$mean(c("steps", "house"))),
   local = code(app$contribute("steps", "eve", 3, epsilon = 1, trust = "local")),
   alone = code(desk$change("steps")),
   elsewhere = code(dither("http://127.0.0.1:9", "a", tries = 1)$studies())
 )
 said <- list(
   answers = lapply(answers, function(answer) list(id = attr(answer, "said")$id, rows = answer)),
+  printed = vapply(answers, function(answer) utils::capture.output(print(answer))[[1]], ""),
+  line_printed = utils::capture.output(print(desk$regression("house", "income", "age")))[[1]],
+  told = tryCatch(desk$mean("house"), dither_problem = conditionMessage),
   same = identical(attr(first, "said"), attr(again, "said")),
   difference = desk$difference("steps", between = list(region = c("north", "south")))$estimate[[1]],
   line = desk$regression("house", "income", "age")$part,

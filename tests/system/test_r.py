@@ -109,11 +109,20 @@ def test_the_package_reads_what_the_views_say(
     assert {"Minutes?", TITLE} < set(said["titles"])
     assert said["line"] == ["slope", "intercept", "r_squared"]
     assert said["number"] >= 6
+    named = [line.partition(",")[0] for line in (*said["printed"], said["line_printed"])]
+    assert named[0] == "mean of steps"
+    assert named[-3:] == [
+        "correlation of income and age",
+        "table of party and sex",
+        "regression of income on age",
+    ]
+    assert said["told"].count("is required in a study of several") == 1
     assert said["codes"] == {
         "unknown": "not_found",
         "unnamed": "invalid_request",
         "misspelt": "invalid_request",
         "infinite": "invalid_request",
+        "two": "invalid_request",
         "local": "unsupported",
         "alone": "estimator_not_applicable",
         "elsewhere": "transport",

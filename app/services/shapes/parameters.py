@@ -67,7 +67,7 @@ def read_pair(
     if line:
         wrong = {"of": names[0] not in numbers, ON: names[-1] not in numbers or names[-1] == names[0]}
         errors = [
-            FieldError(field, f"must be one of {known}" + (", and not that of" if field == ON else ""))
+            FieldError(field, f"must be one of {known}" + (", another one than of" if field == ON else ""))
             for field, one in wrong.items()
             if one
         ]

@@ -86,7 +86,10 @@ flat <- function(item) {
 #' @export
 print.dither_answer <- function(x, ...) {
   said <- attr(x, "said")
-  of <- or(said$measure, said$study)
+  # Not $: it would take measures for measure.
+  of <- or(said[["measure"]], or(said[["of"]], said$study))
+  if (length(said$measures)) of <- paste(unlist(said$measures), collapse = " and ")
+  if (!is.null(said[["on"]])) of <- paste(of, "on", said$on)
   cat(said$statistic, " of ", of, ", which took at most ", format(or(said$epsilon_max, 0)), " of anyone's epsilon\n",
       sep = "")
   NextMethod()

@@ -33,8 +33,9 @@ exchange <- function(url, token, tries, method, path, query, body, key, repeatab
   said <- document(response)
   if (httr2::resp_status(response) >= 400) {
     code <- if (is.null(said$code)) "problem" else said$code
-    reasons <- vapply(said$errors, function(one) paste0(one$field, " ", one$reason), "")
     detail <- if (is.null(said$detail)) "" else said$detail
+    reasons <- vapply(said$errors, function(one) paste0(one$field, ": ", one$reason), "")
+    reasons <- reasons[reasons != detail]
     message <- paste(c(paste0(httr2::resp_status(response), " ", code, ": ", detail), reasons), collapse = "; ")
     refuse(code, message, said)
   }
@@ -54,7 +55,10 @@ refuse <- function(code, message, said = NULL) {
   stop(structure(class = kinds, list(message = message, call = NULL, code = code, said = said)))
 }
 
-quoted <- function(part) utils::URLencode(as.character(part), reserved = TRUE)
+quoted <- function(part) {
+  if (length(part) != 1 || is.na(part)) refuse("invalid_request", "a name or an id in an address must be one text")
+  utils::URLencode(as.character(part), reserved = TRUE)
+}
 
 random_key <- function() {
   # Of the system's own source: no state of R's generator makes two keys the same.
