@@ -22,6 +22,14 @@ pulled to the mean of all people. With t the probability of the truth and l that
 Both parts' centers :math:`S / N` are combined coordinate by coordinate by the inverse variances of their
 noise, :math:`V_T = 2 b_T^2 / N_T^2` and :math:`V_L = 2 b_L^2 ((1 - 2 l) n_k + l^2 n) / ((t - l) N_k)^2`.
 
+*Anchors.* Noise alone can carry a center through the whole range, where it is of no use and asks about no
+one. So the place of a center counts as one more part, of the variance :math:`r^2 = K^{-2/d} / 12`: that of
+a value which is spread evenly over one of K equal cells. With the precision :math:`Q = \sum 1 / V` of what
+is heard, a center moves by :math:`Q / (Q + r^{-2})` of the way there: by nearly all of it where noise is
+small, and hardly where it is not. That is the posterior mean for normal noise and a normal law of means
+about the place, and :math:`(Q + r^{-2})^{-1/2}` the posterior standard deviation, at most r. It depends on
+nothing but public numbers and the noisy sums.
+
 References:
     Avent, Dubey, Korolova, PoPETs 2020, doi:10.2478/popets-2020-0062, Appendix E. As printed it halves the
     noise that replacing a value needs, weighs by the noise of a sum as if it were that of a mean, which
@@ -107,6 +115,11 @@ class ClusterRules:
         return self.dimension * MICRO / self.epsilon_per_answer
 
     @property
+    def anchor(self) -> float:
+        """1 / r^2, the precision that the place of a center counts with [1 / range widths squared]."""
+        return 12 * float(self.clusters ** (2 / self.dimension))
+
+    @property
     def channel(self) -> KaryChannel:
         """What a local person's assignment goes through."""
         return KaryChannel(categories=self.clusters, epsilon=self.epsilon_per_answer)
@@ -187,8 +200,8 @@ class Clustering:
         centers: float64 array of shape (K, d), what the open round asks about [range widths]. The first
             ones are public: they depend on no value.
         round: The round that is open, from 1; after the last one rounds + 1.
-        errors: float64 array of shape (K,), standard deviation of the noise in a coordinate of each center,
-            as far as it is the noise of its sum; NaN where no one had a say [range widths].
+        errors: float64 array of shape (K,), posterior standard deviation of a coordinate of each center, as
+            far as that comes of the noise of its sum; NaN where no one had a say [range widths].
     """
 
     rules: ClusterRules
@@ -242,7 +255,7 @@ def advance(clustering: Clustering, parts: tuple[Clusters, ...]) -> Clustering:
     """Close the open round.
 
     A part has a say about a center where its count exceeds that count's standard deviation. Where no part
-    has, the center stays; what comes out is moved into the domain.
+    has, the center stays; else its place is one more part. What comes out is moved into the domain.
 
     Args:
         clustering: An unfinished session.
@@ -258,8 +271,9 @@ def advance(clustering: Clustering, parts: tuple[Clusters, ...]) -> Clustering:
     """
     if clustering.finished:
         raise InternalFault("a round cannot be closed like this")
-    precisions = np.zeros(clustering.rules.clusters)
-    weighted = np.zeros_like(clustering.centers)
+    rules = clustering.rules
+    precisions = np.zeros(rules.clusters)
+    weighted = rules.anchor * clustering.centers
     for part in parts:
         heard = part.counts > np.maximum(part.count_errors, 0.5)
         counts = np.where(heard, part.counts, 1.0)
@@ -267,9 +281,10 @@ def advance(clustering: Clustering, parts: tuple[Clusters, ...]) -> Clustering:
         precisions += precision
         weighted += (precision / counts)[:, np.newaxis] * part.sums
     known = precisions > 0
+    precisions += rules.anchor
     centers = clustering.centers.copy()
     centers[known] = np.clip(weighted[known] / precisions[known, np.newaxis], -0.5, 0.5)
-    errors = np.full(clustering.rules.clusters, np.nan)
+    errors = np.full(rules.clusters, np.nan)
     errors[known] = 1 / np.sqrt(precisions[known])
     return replace(clustering, centers=centers, round=clustering.round + 1, errors=errors)
 

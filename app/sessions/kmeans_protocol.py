@@ -29,8 +29,8 @@ class ClusterStep:
 
     Attributes:
         centers: What came out, K grid points.
-        errors: For each center the standard deviation of the noise in a coordinate, as far as it is that of
-            its sum; None where the center had no people and stayed [range widths].
+        errors: How far a coordinate of each center is off (see `Clustering`), as far as that comes of the
+            noise of its sum; None where the center had no people and stayed [range widths].
         answers: Local people who answered.
         central: Central and public people, noise included; None where none took part.
         release: What was published about them.

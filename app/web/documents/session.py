@@ -57,8 +57,8 @@ class ClusterStepOut(WireOut):
     round: int
     centres: list[list[float]] = Field(description="In the data's unit.")
     noise_errors: list[float | None] = Field(
-        description="For each centre the standard deviation of the noise in a coordinate, as far as it is "
-        "that of its sum; null where no person was counted and the centre stayed."
+        description="For each centre how far a coordinate is off because of noise, as a standard deviation "
+        "and as far as it is that of its sum; null where no person was counted and the centre stayed."
     )
     answers: int = Field(description="Local people who answered.")
     central: float | None = Field(

@@ -22,7 +22,7 @@ RULES = ClusterRules(dimension=2, clusters=3, rounds=4, epsilon=5 * MICRO)
 CENTERS = np.array([[-0.3, 0.0], [0.0, 0.2], [0.3, -0.1]])
 
 
-def clusters(counts, centers, *, variance=1.0, count_error=1.0):
+def clusters(counts, centers, *, variance=1e-6, count_error=1.0):
     counts = np.array(counts, dtype=float)
     return Clusters(
         counts=counts,
@@ -171,8 +171,8 @@ def test_sums_of_another_session_are_refused(read):
 
 
 def test_parts_are_combined_by_inverse_variance():
-    first = clusters([100, 100, 100], CENTERS, variance=1.0)
-    second = clusters([100, 100, 100], CENTERS + 0.1, variance=3.0)
+    first = clusters([100, 100, 100], CENTERS, variance=1e-6)
+    second = clusters([100, 100, 100], CENTERS + 0.1, variance=3e-6)
     after = advance(start(RULES, CENTERS), (first, second))
     assert np.allclose(after.centers, CENTERS + 0.1 / 4)
     assert after.round == 2
@@ -184,6 +184,58 @@ def test_larger_counts_weigh_by_their_square():
     first = clusters([300, 300, 300], CENTERS)
     second = clusters([100, 100, 100], CENTERS + 0.1)
     assert np.allclose(advance(start(RULES, CENTERS), (first, second)).centers, CENTERS + 0.1 / 10)
+
+
+@pytest.mark.parametrize("noise", [0.01, 1.0, 100.0])
+def test_the_place_of_a_center_counts_as_one_more_part(noise):
+    """Of three in two dimensions it has the variance of values over a third of the range: 1 / (12 * 3)."""
+    after = advance(
+        start(RULES, CENTERS),
+        (clusters([100, 100, 100], CENTERS + 0.1, variance=(100 * noise) ** 2),),
+    )
+    heard = noise**-2 / (noise**-2 + 36)
+    assert np.allclose(after.centers, CENTERS + 0.1 * heard)
+    assert np.allclose(after.errors, (noise**-2 + 36) ** -0.5)
+    assert np.all(after.errors < 1 / 6)
+
+
+def sessions(people, random):
+    """Where sessions end whose people are about the public centers: of local people, and of central ones."""
+    ends = []
+    truth = np.arange(people) % 3
+    for _ in range(min(200, 3_000_000 // people)):
+        values = CENTERS[truth] + random.normal(0, 0.03, (people, 2))
+        reports = values + random.laplace(0, RULES.report_scale, values.shape)
+        states = [start(RULES, CENTERS), start(RULES, CENTERS)]
+        while not states[0].finished:
+            named = nearest(values, states[0].centers)
+            lies = random.random(people) >= RULES.channel.truth
+            named = np.where(lies, (named + random.integers(1, 3, people)) % 3, named)
+            counts, sums = summed(reports, named)
+            states[0] = advance(states[0], (local_clusters(counts, sums, RULES),))
+            counts, sums = summed(values, nearest(values, states[1].centers))
+            scale = (RULES.central_variance / 2) ** 0.5
+            counts, sums = counts + random.laplace(0, scale, 3), sums + random.laplace(0, scale, (3, 2))
+            states[1] = advance(states[1], (central_clusters(counts, sums, RULES),))
+        ends.append([state.centers for state in states])
+    return np.array(ends).swapaxes(0, 1)
+
+
+def summed(values, named):
+    """Counts and sums by center."""
+    columns = [np.bincount(named, weights=values[:, axis], minlength=3) for axis in (0, 1)]
+    return np.bincount(named, minlength=3).astype(float), np.stack(columns, axis=1)
+
+
+@pytest.mark.parametrize("people", [150, 1_500, 150_000])
+def test_no_noise_carries_centers_through_the_range(people):
+    """They begin where their people are. Of very many, the local ones are heard, too."""
+    random = np.random.default_rng(people)
+    local, central = sessions(people, random)
+    off = [float(np.sqrt(np.square(found - CENTERS).mean())) for found in (local, central)]
+    assert max(off) < 0.15, "noise alone carries them by .47 and .37 where people are few"
+    if people == 150_000:
+        assert off[0] < 0.05
 
 
 @pytest.mark.parametrize("count", [-50.0, 0.0, 0.4, 9.9])
