@@ -41,7 +41,9 @@ STUDIES = ("first", "second", "third")
 FITTING = 2
 """Each person offers 1 to every study and has a lifetime budget of 2."""
 
-SHARE = 0.001
+SHARE = 0.0001
+"""So small that no storm lasts until the founders, who pay for each answer, have nothing left."""
+
 DAY = 86_400.0
 JUMPS = (-9 * DAY, -3_600.0, -1.0, 0.0, 5.0, 3_600.0, 9 * DAY)
 """Where clocks are put. Idempotency keys outlive the longest way between two of them."""
