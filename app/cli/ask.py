@@ -248,7 +248,7 @@ def _answer(statistic: str) -> Command:
         pair = question.pop("measures", None)
         names = () if pair is None else pair.split(",")
         if len(names) not in (0, 2):
-            raise usage_error("--measures: give two, with a comma between")
+            raise usage_error("give the names of two measures, as NAME NAME or as --measures NAME,NAME")
         found: Release
         with _all_the_same(
             study, {"statistic": statistic, **({"measures": pair} if pair else {}), **question}

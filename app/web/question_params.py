@@ -269,7 +269,8 @@ def read_question(
             names = (*(one for one in _FIELDS if one not in given), *beside, *parameter_names)
             errors.append(FieldError(name[:64], f"is not known here; there are {', '.join(names)}"))
         elif not isinstance(value, str):
-            errors.append(FieldError(name, "must be a string or a number"))
+            form = f"a string such as {_WRITTEN[name]}" if name in _WRITTEN else "a string or a number"
+            errors.append(FieldError(name, f"must be {form}"))
         elif not value:
             errors.append(FieldError(name, "must not be empty"))
         elif name == "statistic" and statistic is None and value not in STATISTICS:
@@ -286,6 +287,10 @@ def read_question(
     if errors:
         raise InvalidRequest.naming(errors, "the question is ")
     return Ask(**known, parameters=parameters)
+
+
+_WRITTEN = {"where": "region:north", "between": "region:north,south"}
+"""How documents, too, have what answers and the SDKs have as objects."""
 
 
 def _of_shares(shares: Mapping[str, object]) -> object:

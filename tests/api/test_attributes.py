@@ -377,6 +377,23 @@ async def test_a_question_by_labels_is_checked(service: Service, survey: str, qu
     assert_problem(plan, "invalid_request", 422, field)
 
 
+@pytest.mark.parametrize(
+    ("field", "given", "reason"),
+    [
+        ("where", {"region": "north"}, "must be a string such as region:north"),
+        ("between", {"region": ["north", "south"]}, "must be a string such as region:north,south"),
+        ("estimator", {"name": "uniform"}, "must be a string or a number"),
+    ],
+)
+async def test_a_document_with_an_object_for_labels_is_told_how_they_are_written(
+    service: Service, survey: str, field: str, given: object, reason: str
+):
+    question = {"statistic": "difference", field: given}
+    refused = await service.call("POST", f"/v1/studies/{survey}/releases", "analyse", json=question)
+    assert refused.status_code == 422
+    assert {"field": field, "reason": reason} in refused.json()["errors"]
+
+
 async def test_gaussian_studies_are_asked_by_labels_too(service: Service):
     slug = await service.study(noise="gaussian", delta=1e-6, attributes=DECLARED)
     await people(service, slug)

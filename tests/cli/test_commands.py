@@ -384,6 +384,7 @@ def test_a_refusal_exits_with_1_and_says_why(ask):
         (("mean", "x", "--token", "t", "-p", "variance"), "NAME=VALUE"),
         (("plan", "x", "--token", "t", "--statistic", "sum", "-p", "statistic=mean"), "NAME=VALUE"),
         (("difference", "x", "town:a,b", "--token", "t", "-p", "between=town:c,d"), "NAME=VALUE"),
+        (("table", "x", "party", "--token", "t"), "give the names of two measures, as NAME NAME or"),
         (("study", "create", "x", "--token", "t", "--lower", "zero", "--upper", "1"), "--lower"),
         (("session", "create", "x", "--token", "t"), "--protocol"),
         (("session", "create", "x", "--token", "t", "--protocol", "mode", "--epsilon", "1"), "--protocol"),
