@@ -286,7 +286,8 @@ def _memory(processes: Sequence[psutil.Process]) -> int:
 
 
 TABLES = """
-    SELECT relname, pg_total_relation_size(oid) FROM pg_class
+    SELECT CASE relname WHEN 'charge_block' THEN 'charge' ELSE relname END, pg_total_relation_size(oid)
+    FROM pg_class
     WHERE relkind IN ('r', 'm') AND relnamespace = 'public'::regnamespace
 """
 RELATIONS = """

@@ -52,11 +52,10 @@ READ_HOLDINGS = Sql.of(StatementLine)(f"""
 # What the present values of one person were charged; `carried` holds what former ones were.
 PAGE_CHARGES = Sql.of(PersonalCharge)(f"""
     SELECT release.id AS release, study.slug AS study, release.estimator, release.created_at,
-           charge.epsilon AS cost, study.delta
+           amounts[array_position(cohorts, was_in)] AS cost, study.delta
     FROM contribution c JOIN study ON study.id = c.study_id JOIN {IN_COHORT}
-    JOIN release ON release.study_id = c.study_id
-    JOIN charge ON charge.release_id = release.id
-               AND charge.cohort_id = ANY(lineage.former || lineage.cohort_id)
+    JOIN release ON release.study_id = c.study_id JOIN charge_block ON charge_block.release_id = release.id
+    JOIN unnest(lineage.former || lineage.cohort_id) AS was_in ON array_position(cohorts, was_in) > 0
     WHERE c.subject_id = :subject AND (CAST(:before AS uuid) IS NULL
            OR release.number < (SELECT last.number FROM release last JOIN study ON study.id = last.study_id
                 WHERE last.id = :before

@@ -55,7 +55,8 @@ class ReleaseSize:
 
 PAGE = Sql.of(ReleaseSize)("""
     SELECT id, octet_length(body) AS bytes, CASE WHEN CAST(:charges AS boolean)
-        THEN (SELECT count(*) FROM charge WHERE release_id = release.id) ELSE 0 END AS charges
+        THEN coalesce((SELECT cardinality(cohorts) FROM charge_block WHERE release_id = release.id), 0)
+        ELSE 0 END AS charges
     FROM release WHERE study_id = :study_id AND (CAST(:before AS uuid) IS NULL OR number <
         (SELECT number FROM release WHERE id = :before AND study_id = :study_id))
     ORDER BY number DESC LIMIT :limit

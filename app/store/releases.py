@@ -77,7 +77,7 @@ STANDING = Sql.of(StoredRelease)(f"""
 # Folds let people into a cohort and note their epoch; apart from that its count only ever falls. So a count
 # that is unchanged, and an epoch that the answer has seen, mean unchanged sums. A cohort takes part with its
 # whole offer, so that much must be left, even if it is charged less: releases that race end as if they had
-# come one after the other. A charge is a row of a cohort that paid it. NULL: there is none.
+# come one after the other. A charge is noted of a cohort that paid it. NULL: there is none.
 CHARGE = Sql.of(int)("""
     WITH cost AS MATERIALIZED (
         SELECT id, count, offer, epsilon
@@ -92,8 +92,9 @@ CHARGE = Sql.of(int)("""
         RETURNING cohort.id, cost.epsilon
     ),
     noted AS (
-        INSERT INTO charge (release_id, cohort_id, epsilon)
-        SELECT CAST(:release_id AS uuid), id, epsilon FROM paid WHERE epsilon IS NOT NULL
+        INSERT INTO charge_block (release_id, cohorts, amounts)
+        SELECT CAST(:release_id AS uuid), array_agg(id ORDER BY id), array_agg(epsilon ORDER BY id)
+        FROM paid WHERE epsilon IS NOT NULL HAVING count(*) > 0
     )
     SELECT count(*) FROM paid
 """)

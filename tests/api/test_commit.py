@@ -66,7 +66,7 @@ async def test_a_batch_whose_commit_fails_is_not_acknowledged(
     assert await service.rows() == before
 
 
-@pytest.mark.parametrize("table", ["release", "charge"])
+@pytest.mark.parametrize("table", ["release", "charge_block"])
 @pytest.mark.parametrize(
     ("method", "path"), [("GET", "statistics/mean?estimator=adpm"), ("POST", "releases?estimator=adpm")]
 )

@@ -261,12 +261,12 @@ FILL = """
     SELECT gen_random_uuid(), n, (SELECT min(id) FROM study) + n % 200, '\\x00', n, 1, 'adpm', 1, '{}',
            '{"estimate":1}', 1, 0, '\\x00', '\\x00', now()
     FROM generate_series(1, 20000) n;
-    INSERT INTO charge (release_id, cohort_id, epsilon)
-    SELECT release.id, (SELECT min(id) FROM cohort) + (release.number * 7 + part) % 4000, 1
-    FROM release, generate_series(0, 1) part;
+    INSERT INTO charge_block (release_id, cohorts, amounts)
+    SELECT release.id, ARRAY[first + number * 7 % 4000, first + (number * 7 + 1) % 4000], '{1,1}'
+    FROM release, (SELECT min(id) AS first FROM cohort) AS cohort;
     INSERT INTO subject (id, budget, reserved, gaussian_budget, gaussian_reserved)
     SELECT sha256(convert_to(CAST(n AS text), 'UTF8')), 10, 0, 0, 0 FROM generate_series(1, 20000) n;
-    ANALYZE study; ANALYZE cohort; ANALYZE release; ANALYZE charge; ANALYZE subject;
+    ANALYZE study; ANALYZE cohort; ANALYZE release; ANALYZE charge_block; ANALYZE subject;
 """
 
 

@@ -253,7 +253,8 @@ async def test_choices_of_local_public_and_central_people_are_read_together(serv
 
     await come(40, "central", "c", value="a", epsilon=1)
     await come(30, "public", "o", value="b")
-    question = {"statistic": "shares", "share": 0.5}
+    # How people trust the service says here what they chose.
+    question = {"statistic": "shares", "share": 0.5, "tilt": 1}
     first = await service.call("POST", f"{STUDY}/releases", "analyse", json=question)
     # Of three choices a report with an epsilon of 4 is one of them, and nearly always the true one.
     device, bits = ChoiceRandomizer(3), Seeded(5)

@@ -232,15 +232,19 @@ TAMPERINGS = (
     tampering(
         "a charge added",
         (SPENT, CHAIN_RULE),
+        *UNLOCK,
         f"INSERT INTO charge SELECT {FIRST}, {LOCAL}, 1",
     ),
     tampering(
-        "a charge of no cohort", (CHARGE_ORPHAN, CHAIN_RULE), f"INSERT INTO charge SELECT {FIRST}, 1000000, 1"
+        "a charge of no cohort",
+        (CHARGE_ORPHAN, CHAIN_RULE),
+        *UNLOCK,
+        f"INSERT INTO charge SELECT {FIRST}, 1000000, 1",
     ),
     tampering(
         "a charge of no release",
         (CHARGE_ORPHAN, SPENT),
-        f"INSERT INTO charge SELECT gen_random_uuid(), {CENTRAL}, 1",
+        f"INSERT INTO charge_block SELECT gen_random_uuid(), ARRAY[{CENTRAL}], ARRAY[1]",
     ),
     tampering("a person too few", FOLDED, f"UPDATE cohort SET count = count - 1 WHERE id = {CENTRAL}"),
     tampering("a sum changed", FOLDED, f"UPDATE cohort SET total = total + 1 WHERE id = {CENTRAL}"),

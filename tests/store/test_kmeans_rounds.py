@@ -23,6 +23,7 @@ from app.sessions.protocols import SessionSpec
 from tests.store.faults import Crash, InterceptedDatabase, Interception, crash
 from tests.store.session_kit import schedule
 from tests.store.workbench import ADMIN, KEY, TOKEN, Workbench, of_offers, offer, workbench
+from tests.support.forgery import LOCK, UNLOCK
 
 PATIENCE = 30
 CLOSING = "session.close_round"
@@ -343,10 +344,8 @@ async def test_the_audit_prices_every_round_again(bench: Workbench, fault: str) 
     await close(bench.services, await start(bench, study), 1)
     await bench.assert_clean()
     await bench.execute(
-        "ALTER TABLE release DISABLE TRIGGER append_only",
-        "ALTER TABLE charge DISABLE TRIGGER append_only",
+        *UNLOCK,
         fault,
-        "ALTER TABLE release ENABLE TRIGGER append_only",
-        "ALTER TABLE charge ENABLE TRIGGER append_only",
+        *LOCK,
     )
     assert ROUND_RULE in [finding.rule for finding in await bench.findings()]

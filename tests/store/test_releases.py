@@ -47,9 +47,9 @@ async def test_releases_and_charges_are_append_only(bench: Workbench):
         "UPDATE release SET body = body",
         "DELETE FROM release",
         "TRUNCATE release CASCADE",
-        "UPDATE charge SET epsilon = epsilon",
-        "DELETE FROM charge WHERE false",
-        "TRUNCATE charge",
+        "UPDATE charge_block SET amounts = amounts",
+        "DELETE FROM charge_block WHERE false",
+        "TRUNCATE charge_block",
     ):
         with pytest.raises(asyncpg.RaiseError, match="is append-only"):
             await bench.execute(statement)
@@ -71,7 +71,16 @@ async def test_the_database_itself_refuses_what_must_never_be(bench: Workbench):
         "UPDATE contribution SET carried = -1",
         "UPDATE study SET folded_epoch = epoch",
         "INSERT INTO chain VALUES (2, 0, '')",
-        "INSERT INTO charge SELECT release.id, cohort.id, -1 FROM release, cohort",
+        *(
+            f"INSERT INTO charge_block VALUES (gen_random_uuid(), {cohorts}, {amounts})"
+            for cohorts, amounts in (
+                ("'{1}'", "'{-1}'"),
+                ("'{1,2}'", "'{1}'"),
+                ("'{}'", "'{}'"),
+                ("'{1,NULL}'", "'{1,1}'"),
+                ("'{1,2}'", "'{1,NULL}'"),
+            )
+        ),
     ):
         with pytest.raises(asyncpg.CheckViolationError):
             await bench.execute(statement)

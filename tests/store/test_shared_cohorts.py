@@ -263,8 +263,8 @@ async def test_cohorts_that_were_charged_alike_become_one(bench: Workbench):
                former, former[1], (SELECT min(id) FROM cohort WHERE before > 0))""",
         "UPDATE cohort SET before = before - 1 WHERE before > 0",
         "UPDATE cohort SET before = before - 1, spent = spent - 1 WHERE before > 0",
-        """UPDATE charge SET cohort_id = (SELECT max(id) FROM cohort)
-           WHERE cohort_id = (SELECT min(former[1]) FROM lineage)""",
+        """UPDATE charge_block SET cohorts = array_replace(
+               cohorts, (SELECT min(former[1]) FROM lineage), (SELECT max(id) FROM cohort))""",
     ],
 )
 async def test_the_audit_finds_other_former_cohorts_and_another_beginning(bench: Workbench, change: str):
@@ -273,7 +273,7 @@ async def test_the_audit_finds_other_former_cohorts_and_another_beginning(bench:
     await bench.crowd(study, 1, prefix="late")
     await bench.fold(study)
     await bench.assert_clean()
-    await bench.execute("ALTER TABLE charge DISABLE TRIGGER append_only", change)
+    await bench.execute("ALTER TABLE charge_block DISABLE TRIGGER append_only", change)
     found = await bench.services.ledger.audit()
     assert "what people brought into a cohort is not what their former ones were charged" in {
         one.rule for one in found.findings

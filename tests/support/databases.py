@@ -29,7 +29,7 @@ DISCONNECT_OTHERS = """
 """
 ROWS_OVER = "SELECT count(*) > %(many)s FROM (SELECT 1 FROM contribution LIMIT %(many)s + 1) few"
 MANY_ROWS = 20_000
-APPEND_ONLY = ("release", "charge")
+APPEND_ONLY = ("release", "charge_block")
 TABLES = [table.name for table in reversed(metadata.sorted_tables)]
 FIRST_LINK = "INSERT INTO chain (id, number, hash) VALUES (1, 0, decode(repeat('00', 32), 'hex'))"
 FILLED = f"SELECT ARRAY[{','.join(f'EXISTS (SELECT 1 FROM {table})' for table in TABLES)}]"

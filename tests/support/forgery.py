@@ -12,9 +12,43 @@ from app.store.ledger import links
 from app.store.pieces import sealed
 from app.store.sql import Sql, driver
 
+# A row of the view `charge` is a place in two arrays of its release.
+_CHANGE_CHARGE = """
+    CREATE FUNCTION change_charge() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        IF TG_OP <> 'INSERT' THEN
+            DELETE FROM charge_block WHERE release_id = OLD.release_id AND cohorts = ARRAY[OLD.cohort_id];
+            UPDATE charge_block SET (cohorts, amounts) = (
+                SELECT array_agg(cohort ORDER BY cohort), array_agg(amount ORDER BY cohort)
+                FROM unnest(cohorts, amounts) AS kept (cohort, amount) WHERE cohort <> OLD.cohort_id
+            ) WHERE release_id = OLD.release_id;
+        END IF;
+        IF TG_OP = 'DELETE' THEN
+            RETURN OLD;
+        END IF;
+        INSERT INTO charge_block VALUES (NEW.release_id, ARRAY[NEW.cohort_id], ARRAY[NEW.epsilon])
+        ON CONFLICT (release_id) DO UPDATE SET (cohorts, amounts) = (
+            SELECT array_agg(cohort ORDER BY cohort), array_agg(amount ORDER BY cohort)
+            FROM unnest(charge_block.cohorts || NEW.cohort_id, charge_block.amounts || NEW.epsilon)
+                AS kept (cohort, amount)
+        );
+        RETURN NEW;
+    END $$
+"""
+
 UNLOCK = (
     "ALTER TABLE release DISABLE TRIGGER append_only",
-    "ALTER TABLE charge DISABLE TRIGGER append_only",
+    "ALTER TABLE charge_block DISABLE TRIGGER append_only",
+    _CHANGE_CHARGE,
+    """CREATE TRIGGER change_charge INSTEAD OF INSERT OR UPDATE OR DELETE ON charge
+       FOR EACH ROW EXECUTE FUNCTION change_charge()""",
+)
+"""Whoever owns the database can change what is only ever added to, here one charge at a time."""
+
+LOCK = (
+    "DROP FUNCTION change_charge CASCADE",
+    "ALTER TABLE charge_block ENABLE TRIGGER append_only",
+    "ALTER TABLE release ENABLE TRIGGER append_only",
 )
 
 REHASH = Sql("UPDATE release SET hash = :hash WHERE number = :number")
