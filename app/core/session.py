@@ -1,9 +1,13 @@
 """A session: an interactive local protocol with rounds, as the ledger knows it."""
 
+import math
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
+
+from app.core.epsilon import MICRO
+from app.core.grid import GRID_SIZE
 
 
 class SessionProtocol(StrEnum):
@@ -56,6 +60,18 @@ class Terms:
     categories: int = 2
     report_dimension: int | None = None
     takes_answers: bool = True
+
+    @property
+    def report_beyond(self) -> int:
+        """How far reports outside of the range are from it on average [grid steps]; 0 without reports.
+
+        That is of discrete Laplace noise of the scale s = d 2^30 / epsilon, whatever the value: see
+        `app.sessions.kmeans`.
+        """
+        if self.report_dimension is None:
+            return 0
+        scale = self.report_dimension * GRID_SIZE * MICRO / self.epsilon_report
+        return round(-1 / math.expm1(-1 / scale))
 
     @property
     def epsilon_total(self) -> int:

@@ -19,8 +19,15 @@ Reports that name center k hold people who were sent there by chance; without co
 pulled to the mean of all people. With t the probability of the truth and l that of a lie,
 :math:`N_k = (n_k - l n) / (t - l)` and :math:`S_k = (s_k - l s) / (t - l)` are unbiased.
 
+*Reports outside of the range.* Laplace noise has no memory: how far beyond an end a report lies has the
+mean b_L (:math:`1 / (1 - e^{-1/s})` for whole steps and the scale s), whatever the value and however the
+person answers. So a coordinate beyond an end counts as that mean beyond it. Sums keep their expectation, to
+half of a grid step, and lose the variance of that distance, b_L^2, of all who are outside: at least
+:math:`e^{-1/(2 b_L)}` of them, so that a report has at most :math:`v = b_L^2 (2 - e^{-1/(2 b_L)})` (Rao and
+Blackwell). Nor does one liar move a sum by more than 1 + 2 b_L. That is post-processing.
+
 Both parts' centers :math:`S / N` are combined coordinate by coordinate by the inverse variances of their
-noise, :math:`V_T = 2 b_T^2 / N_T^2` and :math:`V_L = 2 b_L^2 ((1 - 2 l) n_k + l^2 n) / ((t - l) N_k)^2`.
+noise, :math:`V_T = 2 b_T^2 / N_T^2` and :math:`V_L = v ((1 - 2 l) n_k + l^2 n) / ((t - l) N_k)^2`.
 
 *Anchors.* Noise alone can carry a center through the whole range, where it is of no use and asks about no
 one. So the place of a center counts as one more part, of the variance :math:`r^2 = K^{-2/d} / 12`: that of
@@ -115,6 +122,11 @@ class ClusterRules:
         return self.dimension * MICRO / self.epsilon_per_answer
 
     @property
+    def report_variance(self) -> float:
+        """Of a coordinate of a report, as it counts, at most [range widths squared]."""
+        return self.report_scale**2 * (2 - math.exp(-0.5 / self.report_scale))
+
+    @property
     def anchor(self) -> float:
         """1 / r^2, the precision that the place of a center counts with [1 / range widths squared]."""
         return 12 * float(self.clusters ** (2 / self.dimension))
@@ -165,7 +177,7 @@ def local_clusters(counts: Floats, sums: Floats, rules: ClusterRules) -> Cluster
 
     Args:
         counts: float64 array of shape (K,): how many named each center.
-        sums: float64 array of shape (K, d): sums of their reports.
+        sums: float64 array of shape (K, d): sums of their reports, those outside of the range as they count.
         rules: Of the session.
 
     Returns:
@@ -180,7 +192,7 @@ def local_clusters(counts: Floats, sums: Floats, rules: ClusterRules) -> Cluster
     channel = rules.channel
     lie, contrast = channel.lie, channel.contrast
     people = float(counts.sum())
-    reports = 2 * rules.report_scale**2 * ((1 - 2 * lie) * counts + lie * lie * people)
+    reports = rules.report_variance * ((1 - 2 * lie) * counts + lie * lie * people)
     return Clusters(
         counts=(counts - lie * people) / contrast,
         sums=(sums - lie * sums.sum(axis=0)) / contrast,

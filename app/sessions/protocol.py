@@ -35,8 +35,8 @@ class RoundAnswers:
 
     Attributes:
         counts: How many gave each answer; answers that no one gave may be missing.
-        sums: For each answer, the sums of the reports of those who gave it, coordinate by coordinate [grid
-            steps]; empty where there are no reports.
+        sums: For each answer, the sums of the reports of those who gave it, coordinate by coordinate, those
+            outside of the range `Terms.report_beyond` its end [grid steps]; empty where there are no reports.
         central: What central people say; None where they do not take part.
     """
 

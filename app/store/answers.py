@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
+from app.core.grid import GRID_SIZE
 from app.core.session import Answer
 from app.core.study import StudyState
 from app.store.database import Overtaken
@@ -94,7 +95,12 @@ TALLY = Sql("""
 
 @cache
 def _tally_reports(dimension: int) -> Sql[Any]:
-    sums = ", ".join(f"sum(enrolment.report[{axis + 1}]) AS sum_{axis}" for axis in range(dimension))
+    sums = ", ".join(
+        f"""sum(CASE WHEN enrolment.report[{axis}] < 0 THEN -CAST(:beyond AS bigint)
+                     WHEN enrolment.report[{axis}] > {GRID_SIZE} THEN {GRID_SIZE} + CAST(:beyond AS bigint)
+                     ELSE enrolment.report[{axis}] END) AS sum_{axis}"""
+        for axis in range(1, dimension + 1)
+    )
     return Sql(f"""
         SELECT answer.answer, {sums}
         FROM answer JOIN enrolment
@@ -159,8 +165,13 @@ async def tally(connection: Connection, session_id: UUID, round_number: int) -> 
 
 
 async def tally_reports(
-    connection: Connection, session_id: UUID, round_number: int, dimension: int
+    connection: Connection, session_id: UUID, round_number: int, dimension: int, beyond: int
 ) -> dict[int, list[int]]:
-    """For each answer of a round, the sums of the reports of those who gave it [grid steps]."""
-    rows = await _tally_reports(dimension).all(connection, session_id=session_id, round=round_number)
+    """For each answer of a round, the sums of the reports of those who gave it [grid steps].
+
+    Coordinates outside of the range count as so far beyond its end.
+    """
+    rows = await _tally_reports(dimension).all(
+        connection, session_id=session_id, round=round_number, beyond=beyond
+    )
     return {answer: sums for answer, *sums in rows}

@@ -78,13 +78,21 @@ def ask_central(points: Floats, centers: Floats, rules: ClusterRules, random: Ra
 
 
 class Reporters:
-    """Local people: each has sent a noisy point, and answers which center is nearest to the true one."""
+    """Local people: each has sent a noisy point, and answers which center is nearest to the true one.
 
-    def __init__(self, points: Floats, rules: ClusterRules, random: Random) -> None:
+    Args:
+        points, rules: Of whom.
+        random: The source.
+        printed: Whether reports outside of the range count as they are.
+    """
+
+    def __init__(self, points: Floats, rules: ClusterRules, random: Random, *, printed: bool = False) -> None:
         self._points = points
         self._rules = rules
         self._random = random
-        self._reports = points + random.laplace(0, rules.report_scale, points.shape)
+        reports: Floats = points + random.laplace(0, rules.report_scale, points.shape)
+        beyond = np.copysign(_HALF + rules.report_scale, reports)
+        self._reports = reports if printed else np.where(np.abs(reports) > _HALF, beyond, reports)
 
     def answer(self, centers: Floats) -> tuple[Floats, Floats]:
         """Counts and sums of reports by the center that was named, lies included."""
@@ -126,7 +134,7 @@ def run_printed(people: People, rules: ClusterRules, random: Random) -> Floats:
     """
     scale = (rules.dimension + 1) * rules.rounds * MICRO / rules.epsilon
     clustering = start(rules, PUBLIC_CENTERS)
-    reporters = Reporters(people.local, rules, random)
+    reporters = Reporters(people.local, rules, random, printed=True)
     while not clustering.finished:
         centers = clustering.centers
         counts, sums = _sums(people.central + _HALF, nearest(people.central, centers), rules)

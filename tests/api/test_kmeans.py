@@ -172,6 +172,24 @@ async def test_devices_alone_find_the_centres(service: Service, plane: str) -> N
     await assert_clean(service)
 
 
+async def test_ten_liars_move_no_centre_far(service: Service, plane: str) -> None:
+    """A report counts as one scale of its noise beyond the range, not as the 40 that are still taken."""
+    values = spread(30, 160) + spread(70, 150)
+    made = await start(service, plane, epsilon=10, rounds=1, participants=310)
+    devices = [Device(service, made, f"p{place}", value) for place, value in enumerate(values)]
+    for liar in devices[:10]:
+        liar.report = [2**34, -(2**34)]
+    question = await asked(service, made)
+    responses = await asyncio.gather(*(device.answer(question, report=True) for device in devices))
+    assert {response.status_code for response in responses} == {201}
+    await asked(service, made, after=1, wait=10)
+    [step] = (await service.call("GET", f"/v1/sessions/{made['id']}", "analyse")).json()["path"]
+    for centre, true in zip(step["centres"], (30, 70), strict=True):
+        assert centre == pytest.approx([true, true], abs=6 * max(step["noise_errors"]))
+    assert max(step["noise_errors"]) < 7
+    await assert_clean(service)
+
+
 async def test_both_kinds_of_people_and_public_ones_together(service: Service, plane: str) -> None:
     await fill(service, plane, spread(30, 300))
     await fill(service, plane, spread(70, 300), trust="public")

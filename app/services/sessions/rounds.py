@@ -97,15 +97,17 @@ class Rounds:
         if part is not None:
             # Before people are locked, as a person who leaves a cohort does.
             await lock_cohorts(connection, definition.study_id)
-        dimension = before.terms.report_dimension
+        terms = before.terms
         counts = await stored_answers.tally(connection, definition.id, head.round)
         if sum(counts.values()) != head.answers:
             raise Unavailable("a node of the database is recovering; ask again")
         answers = RoundAnswers(
             counts=counts,
             sums={}
-            if dimension is None
-            else await stored_answers.tally_reports(connection, definition.id, head.round, dimension),
+            if terms.report_dimension is None
+            else await stored_answers.tally_reports(
+                connection, definition.id, head.round, terms.report_dimension, terms.report_beyond
+            ),
             central=None if part is None else part.sums,
         )
         running = before.stop(answers) if stop else before.close(answers)

@@ -1,12 +1,15 @@
 """K-means over noisy central sums and local reports: unbiased, guarded, and private as calibrated."""
 
 import itertools
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault, InvalidRequest
+from app.core.grid import GRID_SIZE
 from app.mechanisms.randomized_response import KaryChannel
 from app.sessions.kmeans import (
     ClusterRules,
@@ -17,9 +20,11 @@ from app.sessions.kmeans import (
     nearest,
     start,
 )
+from app.sessions.kmeans_protocol import RunningKMeans
 
 RULES = ClusterRules(dimension=2, clusters=3, rounds=4, epsilon=5 * MICRO)
 CENTERS = np.array([[-0.3, 0.0], [0.0, 0.2], [0.3, -0.1]])
+RUNNING = RunningKMeans(rules=RULES, first=((1, 2), (3, 4), (5, 6)))
 
 
 def clusters(counts, centers, *, variance=1e-6, count_error=1.0):
@@ -115,6 +120,30 @@ def test_rules_that_cannot_be_meant_are_refused(wrong):
 # -------------------------------------------------------------------------------------- estimates
 
 
+def counted(reports):
+    """Reports outside of the range count as their mean distance beyond its end."""
+    return np.where(np.abs(reports) > 0.5, np.copysign(0.5 + RULES.report_scale, reports), reports)
+
+
+def test_reports_outside_of_the_range_keep_their_mean_and_lose_variance():
+    """Exactly, over a grid of 16 steps: whatever the value, and with no more variance than is stated."""
+    terms = replace(RUNNING.terms, report_dimension=1, epsilon_report=MICRO)
+    assert terms.report_beyond == GRID_SIZE  # b + 1/2 steps, rounded to even
+    steps, scale = 16, 40.0
+    ratio = math.exp(-1 / scale)
+    places = np.arange(-3000, 3000 + steps + 1)
+    beyond = 1 / (1 - ratio)
+    counts = np.where(places < 0, -beyond, np.where(places > steps, steps + beyond, places))
+    b = scale / steps
+    stated = steps**2 * b**2 * (2 - math.exp(-0.5 / b))
+    for value in range(steps + 1):
+        chances = (1 - ratio) / (1 + ratio) * ratio ** np.abs(places - value)
+        assert chances @ counts == pytest.approx(value, abs=1e-6)
+        variance = chances @ (counts - value) ** 2
+        assert variance < 1.02 * stated
+        assert variance < 0.62 * (chances @ (places - value) ** 2)
+
+
 def test_lies_are_corrected_for():
     """Expected answers of 500, 300 and 200 people, whose reports are exact, give their sums back."""
     true = np.array([500.0, 300.0, 200.0])
@@ -140,7 +169,7 @@ def test_the_stated_variances_are_those_of_simulated_reports():
     values = CENTERS[truth]
     sums, counts, stated, errors = [], [], [], []
     for _ in range(3000):
-        reports = values + random.laplace(0, RULES.report_scale, values.shape)
+        reports = counted(values + random.laplace(0, RULES.report_scale, values.shape))
         lies = random.random(truth.size) >= RULES.channel.truth
         named = np.where(lies, (truth + random.integers(1, 3, truth.size)) % 3, truth)
         columns = [np.bincount(named, weights=reports[:, axis], minlength=3) for axis in (0, 1)]
@@ -205,7 +234,7 @@ def sessions(people, random):
     truth = np.arange(people) % 3
     for _ in range(min(200, 3_000_000 // people)):
         values = CENTERS[truth] + random.normal(0, 0.03, (people, 2))
-        reports = values + random.laplace(0, RULES.report_scale, values.shape)
+        reports = counted(values + random.laplace(0, RULES.report_scale, values.shape))
         states = [start(RULES, CENTERS), start(RULES, CENTERS)]
         while not states[0].finished:
             named = nearest(values, states[0].centers)
