@@ -204,8 +204,9 @@ def _share_of(found: Release, one: Bin | CellShare | ChoiceShare, jointly: str) 
         jointly: one.simultaneous,
         _AT_ALL_STEPS: one.anytime if found.refines else None,
     }
-    shown = {name: f"{of.lower:.3f} to {of.upper:.3f}" for name, of in intervals.items() if of is not None}
-    return {"share": f"{one.share:.3f}", **shown}
+    said = {name: headline(one.share, of.lower, of.upper) for name, of in intervals.items() if of is not None}
+    ends = {name: f"{of.lower} to {of.upper}" for name, of in said.items()}
+    return {"share": said["these people"].estimate, **ends}
 
 
 def _headline(found: Release) -> str | None:

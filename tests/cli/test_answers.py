@@ -54,7 +54,26 @@ def test_an_answer_shows_what_holds_at_all_steps_from_the_second_one_on(
     choices = tuple(ChoiceShare(choice=choice, **share, anytime=always) for choice in "ab")
     show_release(replace(found, statistic="shares", estimate=None, choices=choices))
     shown = capsys.readouterr().out
-    assert (shown.count("0.125 to 0.875") == 2) is (before is not None)
+    assert (shown.count("0.12 to 0.88") == 2) is (before is not None)
+
+
+def test_shares_of_many_people_are_shown_no_more_certain_than_their_intervals(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    narrow = Interval(level=0.95, lower=0.2154012, upper=0.2154488)
+    wide = Interval(level=0.95, lower=0.21301, upper=0.21749)
+    one = ChoiceShare(
+        choice="a",
+        share=0.2154231,
+        interval=narrow,
+        population_interval=wide,
+        simultaneous=wide,
+        anytime=None,
+    )
+    show_release(replace(_FOUND, statistic="shares", estimate=None, choices=(one,)))
+    row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("a\t"))
+    assert row.split("\t")[1:3] == ["0.215423", "0.215401 to 0.215449"]
+    assert row.split("\t")[3] == "0.2130 to 0.2175"
 
 
 def test_large_numbers_of_an_answer_have_no_exponent(capsys: pytest.CaptureFixture[str]) -> None:

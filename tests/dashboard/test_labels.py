@@ -208,7 +208,7 @@ async def test_shares_by_labels_have_a_plot_and_a_table_each(browser: Browser, s
     assert 'id="standardize"' not in form
     page = await browser.get(await ask(browser, study, {"statistic": "shares", "by": "region"}))
     text = text_of(page.text)
-    assert "By region Each person was charged for the own label only." in text
+    assert "By region Each person was charged for their own label only." in text
     assert "north 20 people" in text
     assert "No person with this label takes part." in text
     assert page.text.count("Share of the people by choice: ") == 2
@@ -217,7 +217,7 @@ async def test_shares_by_labels_have_a_plot_and_a_table_each(browser: Browser, s
 async def test_a_median_by_labels_has_a_plot_and_a_table(browser: Browser, survey: str):
     await browser.log_in("analyse")
     page = await browser.get(await ask(browser, survey, {"statistic": "median", "by": "region"}))
-    assert "By region Each person was charged for the own label and for all people." in text_of(page.text)
+    assert "By region Each person was charged for their own label and for all people." in text_of(page.text)
     assert "The quantile for each label, with 95 % intervals" in page.text
     assert "No person with this label takes part." in text_of(page.text)
 
@@ -233,7 +233,7 @@ async def test_counts_and_descriptions_by_labels_are_shown(browser: Browser, sur
     assert "Each person was charged" not in page.text
     page = await browser.get(await ask(browser, survey, {"statistic": "describe", "by": "region"}))
     text = text_of(page.text)
-    assert "By region Each person was charged for the own label and for all people." in text
+    assert "By region Each person was charged for their own label and for all people." in text
     assert "quartiles, with 95 % intervals one by one: north" in text
     assert "takes part." in text
 
@@ -276,7 +276,7 @@ async def test_a_covariance_is_asked_for_where_two_numbers_have_one(browser: Bro
     assert f"for the population {population.lower} to {population.upper}" in text
     assert "covariance, income and age" in text_of((await browser.get(f"/dashboard/studies/{study}")).text)
     page = await browser.get(await ask(browser, study, {**fields, "by": "region"}))
-    assert "By region Each person was charged for the own label only." in text_of(page.text)
+    assert "By region Each person was charged for their own label only." in text_of(page.text)
     assert "The covariance for each label, with 95 % intervals" in page.text
     assert "No person with this label takes part." in text_of(page.text)
     page = await browser.get(await ask(browser, study, {"statistic": "count", "measure": "income"}))
