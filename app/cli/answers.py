@@ -1,6 +1,8 @@
 """Answers as they are printed."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from functools import partial
 from typing import TypeVar
 
@@ -168,7 +170,12 @@ def _numbered(
 
 
 def _ends(interval: Interval | LinePoint) -> str:
-    return f"{show(interval.lower)} to {show(interval.upper)}"
+    """Both ends: six digits, or four of half the width where large numbers lie close together."""
+    half = (interval.upper - interval.lower) / 2
+    if not 0 < half < 1e-3 * max(abs(interval.lower), abs(interval.upper)):
+        return f"{show(interval.lower)} to {show(interval.upper)}"
+    places = 3 - math.floor(math.log10(half))
+    return " to ".join(show(Decimal(str(round(end, places)))) for end in (interval.lower, interval.upper))
 
 
 def _bin(found: Release, one: Bin) -> dict[str, object]:

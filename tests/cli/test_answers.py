@@ -76,6 +76,23 @@ def test_shares_of_many_people_are_shown_no_more_certain_than_their_intervals(
     assert row.split("\t")[3] == "0.2130 to 0.2175"
 
 
+@pytest.mark.parametrize(
+    ("lower", "upper", "shown"),
+    [
+        (1976.40412, 1976.42498, "1976.40412 to 1976.42498"),
+        (53_000_123.4, 53_000_189.6, "53000123.4 to 53000189.6"),
+        (37.2512345, 46.7512345, "37.2512 to 46.7512"),
+        (4.000000001397, 6.000000007916, "4 to 6"),
+        (-1976.425, -1976.404, "-1976.425 to -1976.404"),
+    ],
+)
+def test_ends_of_a_narrow_interval_of_large_numbers_are_told_apart(
+    lower: float, upper: float, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_release(replace(_FOUND, interval=Interval(level=0.95, lower=lower, upper=upper)))
+    assert f"mean of these people\t{shown} (95% interval)" in capsys.readouterr().out
+
+
 def test_large_numbers_of_an_answer_have_no_exponent(capsys: pytest.CaptureFixture[str]) -> None:
     ends = Interval(level=0.95, lower=-478698.2, upper=1172080.4)
     show_release(replace(_FOUND, estimate=346692.0, standard_error=None, interval=ends, statistic="sum"))
