@@ -254,7 +254,7 @@ def interval_text(interval: Interval | None) -> str | None:
 
 def _label(one: LabelAnswer, found: Release) -> dict[str, object]:
     estimate: object = one.estimate
-    if found.statistic in ("variance", "sd") and one.estimate is not None and one.interval is not None:
+    if one.estimate is not None and one.interval is not None:
         estimate = headline(one.estimate, one.interval.lower, one.interval.upper, found.statistic).estimate
     return {
         "label": label_of(one.where, found.by or ""),

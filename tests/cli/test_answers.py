@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from dither import ChoiceShare, Interval, Release
+from dither import ChoiceShare, Interval, LabelAnswer, Release
 
 from app.cli.answers import show_release
 
@@ -91,6 +91,17 @@ def test_ends_of_a_narrow_interval_of_large_numbers_are_told_apart(
 ) -> None:
     show_release(replace(_FOUND, interval=Interval(level=0.95, lower=lower, upper=upper)))
     assert f"mean of these people\t{shown} (95% interval)" in capsys.readouterr().out
+
+
+def test_the_estimate_of_a_label_is_no_more_exact_than_its_interval(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ends = Interval(level=0.95, lower=44.1642, upper=56.8682)
+    label = LabelAnswer(
+        where={"region": "north"}, people=9, estimate=50.5324, interval=ends, population_interval=ends
+    )
+    show_release(replace(_FOUND, by="region", groups=(label,)))
+    assert "north\t9\t50.5\t44.1642 to 56.8682" in capsys.readouterr().out
 
 
 def test_large_numbers_of_an_answer_have_no_exponent(capsys: pytest.CaptureFixture[str]) -> None:
