@@ -38,7 +38,9 @@ of an epsilon of 1; of mu^2 the standard deviation :math:`2 U / \sqrt{p_l}`, or
 *Cells and the estimate* come from the best linear estimate of all counts off all levels
 (`app.estimators.cell_counts`). For each place it tells how far its rank is expected to lie from q, and the
 standard deviation of that. The last two levels have their cells at some of these deviations beside the
-quantile. Earlier ones, to which the law of the values is unknown, divide what tests leave for it. The
+quantile. Earlier ones, to which the law of the values is unknown, divide what tests leave for it. Where the
+last level but one leaves all to an end of the range, since its cells lie off, the last one has a cell more on
+that side (`Layout.reach`): else, if it lies off as well, an interval goes on to the end of the range. The
 estimate is where the expected rank is q, kept between the ends that tests leave. Tests, and so the intervals,
 look at the sums of each level as they are.
 
@@ -69,7 +71,7 @@ References:
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -80,15 +82,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from app.accounting.measurement import Workload
-from app.core.epsilon import MAX_EPSILON, MICRO
 from app.core.grid import GRID_SIZE, Grid
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
-from app.core.study import Currency
 from app.estimators import confidence, tree_levels
 from app.estimators.cell_counts import CellCounts, Floats, WholeNumbers
 from app.estimators.every_level import once
 from app.estimators.interface import Coverage, Interval
 from app.estimators.quantiles import ErrorLaw, error_law
+from app.estimators.searched_ranks import Beside, mass_of, searched_risk
 from app.estimators.tree_levels import Aim, Drawn, Layout
 from app.estimators.weighing import Weighing
 
@@ -105,49 +106,8 @@ _FAR = 10.0
 """Standard deviations beyond which everything is rejected: sums of Laplaces and Normals have log-concave
 densities, of which less than e^-9 lies there."""
 
-_LEAST_NOISE = 1e-9
-"""Noise of a report, where a search has none: `AffineProblem` needs some."""
-
 _MASS_PART = 0.1
 """What the bound on a secret total weight has of a test's risk."""
-
-
-def searched_risk() -> float:
-    """What the bounds of searches have of the risk of each end."""
-    return confidence.risk() / 6
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
-    """The distribution of the values of people who answered searches, at some places.
-
-    Attributes:
-        parts: Of them below each place, estimated.
-        least, most: Bounds that hold at all places together, each but for `searched_risk`.
-    """
-
-    parts: Floats
-    least: Floats
-    most: Floats
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
-    """The people who answered searches.
-
-    Attributes:
-        people: How many.
-        noise: Variance of the estimated part at q, beyond that of drawing these people.
-        below: Their distribution below grid steps.
-    """
-
-    people: int
-    noise: float
-    below: Callable[[Sequence[int]], Places]
-
-    def report(self, currency: Currency, aim: Aim = Aim.INTERVAL) -> float:
-        """The noise as that of one report of each of them, in the unit of `target_of`."""
-        return max(self.people * self.noise / tree_levels.rank_scale(currency, 1, aim) ** 2, _LEAST_NOISE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,7 +221,7 @@ class TreePlan:
         The noise is that of a rank in the middle of the last level; an answer is no worse than any rank.
         """
         mass = float(
-            _mass(self.weighing, self.beside)
+            mass_of(self.weighing, self.beside)
             if self.weighing.is_public
             else self.weighing.cap * (self.people or 0)
         )
@@ -295,10 +255,22 @@ class TreePlan:
             if level < self.layout.coarse or self.free:
                 places = self._divided(q, drawn, counts)
             else:
-                places = self._near(q, counts, self.layout.places[level - self.layout.coarse])
+                beside = self.layout.places[level - self.layout.coarse]
+                places = self._near(q, counts, np.append(beside, self.beyond(q, drawn)))
             found.update(round(place) for place in places.tolist())
         inside = sorted(place for place in found if 0 < place <= GRID_SIZE)
         return tuple(inside) or (GRID_SIZE // 2,)
+
+    def beyond(self, q: float, drawn: Sequence[Drawn]) -> list[float]:
+        """Where the next level begins one cell more: how many standard deviations beside the quantile.
+
+        Privacy: post-processing of the counts of earlier levels. A level has one price, however many cells.
+        """
+        reach, level = self.layout.reach, len(drawn) - 1
+        if reach is None or level + 1 < self.layout.last:
+            return []
+        low, high = self._hull((q, q), level, drawn[-1], _MISSED)
+        return [-reach] * (low == 0) + [reach] * (high > GRID_SIZE)
 
     def read(self, grid: Grid, drawn: Sequence[Drawn]) -> list[Quantile]:
         """What all levels say of each quantile; estimates rise.
@@ -583,18 +555,3 @@ def _told(grid: Grid, place: float, ends: tuple[int, int]) -> float:
 def _interval(grid: Grid, ends: tuple[int, int], place: float, coverage: Coverage) -> Interval:
     lower, upper = (_value(grid, one) for one in (min(ends[0], place), max(ends[1], place)))
     return Interval(level=confidence.level(), lower=lower, upper=upper, coverage=coverage)
-
-
-def _mass(weighing: Weighing, beside: Beside | None) -> int:
-    """The weights of all people, those who answered searches among them [as `Weighing.weights`].
-
-    Where no other person weighs anything there is no noise that theirs must be compared with: they weigh as
-    public people do.
-    """
-    if beside is None:
-        return weighing.mass
-    return (
-        round(weighing.mass / weighing.private)
-        if weighing.mass
-        else MAX_EPSILON * weighing.unit // MICRO * beside.people
-    )

@@ -17,6 +17,16 @@ spread evenly, quantiles .25, .5, .9, 90 draws each) that errs .92, .76 and .84 
 and half-widths are .88, .85 and .88 times as wide; in a range ten times too wide .97, .70 and .92 times as
 much, and .99, .86 and 1.26 times as wide, and of 700 people twice. Under Gaussian noise a small part is not
 so dear, since noise goes with its root: five levels are as good there.
+
+Of five levels the last one has a cell more where the one before leaves all to an end of the range (`reach`):
+of 1,000 people at epsilon 1 in one of four answers for the quantile .9, in one of six for the median, hardly
+ever in a range 100 times too wide. Those intervals are .63, .65 and .86 times as wide as without it (incomes,
+minutes, numbers spread evenly; 380 to 470 draws each), at 1.05 to 1.09 times the error, since the noise of a
+rank is 1.12 times as large; 1 % go on to the end of the range, in place of 4 to 9 %. Where it begins at 5
+deviations, in place of 3, they are as wide as without. For the estimate, where noise counts most, an answer
+would have .8 cells more on average, and of few people in a wide range 1.3. Four levels in place of five,
+where the first one says that the range is right, make no difference beside it: .85 and .87 of the
+half-widths, and 1.18 times the error in a range 100 times too wide.
 """
 
 import math
@@ -66,12 +76,15 @@ class Layout:
         risks: What each has of the risk of an interval that noise alone decides.
         spread_risks: What each has of the risk of an interval that is wider than noise makes it.
         places: Where cells of the last ones begin, for each quantile: how many standard deviations beside it.
+        reach: Where the last one begins one more, on a side where the one before leaves all to the end of the
+            range: as many beside it. None: it begins none.
     """
 
     parts: tuple[Fraction, ...]
     risks: tuple[Fraction, ...]
     spread_risks: tuple[Fraction, ...]
     places: tuple[Floats, ...]
+    reach: float | None = None
 
     @property
     def coarse(self) -> int:
@@ -84,7 +97,7 @@ class Layout:
         return len(self.parts) - 1
 
     def cells(self, level: int, quantiles: int) -> int:
-        """The most cells that a level has, for that many quantiles."""
+        """The most cells that a level has, for that many quantiles; without those of `reach`."""
         if level == 0:
             return _FIRST + 2 * quantiles
         if level < self.coarse:
@@ -92,16 +105,22 @@ class Layout:
         return len(self.places[level - self.coarse]) * quantiles + 1
 
 
-def _layout(aim: Aim, parts: Sequence[int], risks: Sequence[int], spread_risks: Sequence[int]) -> Layout:
+def _layout(
+    aim: Aim,
+    parts: Sequence[int],
+    risks: Sequence[int],
+    spread_risks: Sequence[int],
+    reach: float | None = None,
+) -> Layout:
     """The layout whose levels have these shares of the price and of both risks."""
     of_price, of_risk, of_spread = (
         tuple(Fraction(share, sum(shares)) for share in shares) for shares in (parts, risks, spread_risks)
     )
-    return Layout(parts=of_price, risks=of_risk, spread_risks=of_spread, places=_PLACES[aim])
+    return Layout(parts=of_price, risks=of_risk, spread_risks=of_spread, places=_PLACES[aim], reach=reach)
 
 
 FIVE: Mapping[Aim, Layout] = {
-    Aim.INTERVAL: _layout(Aim.INTERVAL, (1, 1, 1, 4, 9), (1, 1, 1, 5, 32), (1, 2, 2, 2, 3)),
+    Aim.INTERVAL: _layout(Aim.INTERVAL, (1, 1, 1, 4, 9), (1, 1, 1, 5, 32), (1, 2, 2, 2, 3), reach=3),
     Aim.ESTIMATE: _layout(Aim.ESTIMATE, (1, 1, 2, 3, 9), (1, 1, 1, 5, 32), (1, 2, 2, 2, 3)),
 }
 """Of a tree of five levels, by what is to be exact."""

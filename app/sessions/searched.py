@@ -41,7 +41,7 @@ import numpy as np
 import scipy
 
 from app.core.grid import GRID_SIZE
-from app.estimators.quantile_tree import Beside, Places, searched_risk
+from app.estimators.searched_ranks import Beside, Places, searched_risk
 from app.sessions.quantile import non_decreasing
 from app.sessions.response import estimate_fraction, truth_probability
 from app.sessions.search import Search

@@ -58,6 +58,7 @@ def shape_subjects() -> Iterator[Subject]:
     yield tree_subject("quantile of many people", Relation.REPLACE_ONE, people=FEW + 1)
     yield bins_subject("histogram of two bins", Relation.REPLACE_ONE, scale=float(MICRO), counts=1)
     yield tree_subject("quantile with gaussian noise", Relation.REPLACE_ONE, currency=Currency.GAUSSIAN)
+    yield beyond_subject("quantile whose last level has a cell more, or none")
     yield level_subject("two cells in each level of a quantile")
     yield level_subject("two cells in each level of a quantile of few people", people=3)
     yield level_subject("two cells in each level of a quantile for its estimate", aim=Aim.ESTIMATE)
@@ -86,6 +87,7 @@ def shape_controls() -> Iterator[Subject]:
         "a gaussian histogram priced at one of its two moves", Relation.REPLACE_ONE, moves=1, planted=True
     )
     yield tree_subject("a quantile whose cells exact counts choose", Relation.REPLACE_ONE, exact=True)
+    yield beyond_subject("a quantile whose exact counts choose how many cells its last level has", exact=True)
     yield level_subject("a quantile that charges for its first three levels", priced=3)
     yield level_subject(
         "a quantile for its estimate that charges for all levels but the last one",
@@ -273,6 +275,58 @@ def tree_subject(
         outputs=outputs,
         planted=exact,
         effort=0.2 if exact else 1,
+    )
+
+
+def beyond_subject(name: str, *, exact: bool = False) -> Subject:
+    """A person below or above the cells of the last level but one, which may leave all to that side.
+
+    What is looked at is how many cells more the last level has for it, and the count above them. Levels
+    before are one outcome, the same for both neighbors.
+
+    Args:
+        name: Of the subject.
+        exact: Whether the counts that tell have no noise: a planted bug.
+    """
+    people = 2 * FEW + 1
+    plan = _tree(Relation.REPLACE_ONE, Currency.LAPLACE, people)
+    assert isinstance(plan.noise, DiscreteLaplace)
+    level, q = plan.layout.last - 1, float(MEDIAN)
+    before: list[Drawn] = []
+    for _ in range(level):
+        starts = plan.starts(before)
+        each = people * WEIGHT // (len(starts) + 1)
+        before.append(Drawn(starts=starts, counts=(each,) * (len(starts) + 1)))
+    starts = plan.starts(before)
+
+    def counted(above: int, cells: int) -> list[int]:
+        return [(people - above) * WEIGHT, *[0] * (cells - 2), above * WEIGHT]
+
+    def more(counts: Sequence[int]) -> int:
+        return len(plan.beyond(q, [*before, Drawn(starts=starts, counts=tuple(counts))]))
+
+    # With this number above exact counts choose otherwise than with one less.
+    told = [more(counted(above, len(starts) + 1)) for above in range(people)]
+    above = next(place for place in range(1, people) if told[place] != told[place - 1])
+
+    def seen(mine: int) -> int:
+        chosen = counted(above - 1 + mine, len(starts) + 1)
+        if not exact:
+            noise = draw(plan.noise_of(level, len(chosen)), queries=plan.sums(len(chosen)))
+            chosen = list(plan.drawn(starts, chosen, noise).counts)
+        cells = 5 + more(chosen)
+        last = counted(above - 1 + mine, cells)
+        noise = draw(plan.noise_of(level + 1, cells), queries=plan.sums(cells))
+        outer = plan.drawn(tuple(range(1, cells)), last, noise).counts[-1]
+        return 2 * (cells - 5) + (outer > (above - Fraction(1, 2)) * WEIGHT)
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        found = [np.array([seen(mine) for _ in range(draws)], dtype=np.int64) for mine in (0, 1)]
+        return found[0], found[1]
+
+    price = tree_cost(WEIGHT, DiscreteLaplace(scales=plan.noise.scales[-2:]), Relation.REPLACE_ONE)
+    return Subject(
+        name=name, claimed=price / MICRO, outputs=outputs, planted=exact, effort=0.2 if exact else 1
     )
 
 

@@ -18,7 +18,8 @@ from app.core.cohort import Group
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import Currency, Trust
-from app.estimators.quantile_tree import Beside, Quantile, TreePlan, searched_risk
+from app.estimators.quantile_tree import Quantile, TreePlan
+from app.estimators.searched_ranks import Beside, searched_risk
 from app.estimators.shares import UNIT
 from app.estimators.tree_levels import target_of
 from app.estimators.weighing import weigh_public

@@ -16,7 +16,7 @@ from app.estimators.bin_shares import BinShares, Share
 from app.estimators.choice_reports import Reported, report_noise
 from app.estimators.interface import Interval, NoContributions
 from app.estimators.label_shares import whole_of
-from app.estimators.quantile_tree import Beside
+from app.estimators.searched_ranks import Beside
 from app.estimators.shares import Noisy, SharesPlan
 from app.estimators.weighing import Weighing, weigh_public, weigh_secret
 from app.mechanisms.draw import draw

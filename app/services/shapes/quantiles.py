@@ -10,7 +10,8 @@ from app.core.plain import plain
 from app.core.question import CELLS, MOST_CELLS
 from app.core.study import StudyDefinition, Trust
 from app.estimators.cell_counts import WholeNumbers
-from app.estimators.quantile_tree import Beside, TreePlan
+from app.estimators.quantile_tree import TreePlan
+from app.estimators.searched_ranks import Beside
 from app.estimators.tree_levels import Aim
 from app.services.shapes.parameters import AIM, read_aim, read_rank, read_whole
 from app.services.shapes.parts import Part, part_of

@@ -3,6 +3,7 @@
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise, product
@@ -65,7 +66,8 @@ def test_cells_of_a_level_cut_the_grid_and_are_no_more_than_planned_whatever_the
             whole = [[int(one) for one in level] for level in noise]
             drawn = grown(plan, rng.integers(0, GRID_SIZE + 1, people).tolist(), whole)
             for level, one in enumerate(drawn):
-                assert 1 <= len(one.starts) < plan.layout.cells(level, len(quantiles))
+                more = 0 if plan.layout.reach is None or level < plan.layout.last else 2 * len(quantiles)
+                assert 1 <= len(one.starts) < plan.layout.cells(level, len(quantiles)) + more
                 assert 0 < one.starts[0] <= one.starts[-1] <= GRID_SIZE
                 assert all(first < second for first, second in pairwise(one.starts))
             found = plan.read(GRID, drawn)
@@ -198,6 +200,33 @@ def test_where_a_level_contradicts_the_one_before_an_answer_does_not_reach_to_th
     (found,) = plan.read(GRID, levels_of(plan, last, 0.4, 0.6))
     for ends in (found.interval, found.population_interval):
         assert 0.3 * GRID_SIZE < ends.lower <= found.estimate <= ends.upper < 0.7 * GRID_SIZE
+
+
+@pytest.mark.parametrize("q", [Fraction(1, 10), Fraction(9, 10)])
+def test_where_a_level_leaves_all_to_an_end_of_the_range_the_last_one_has_a_cell_more_on_that_side(
+    q: Fraction,
+):
+    """The last level but one finds more and more people above its cells, and the others below."""
+    plan = plan_of(1000, q)
+    *drawn, _, _ = grown(plan, [place * GRID_SIZE // 1000 for place in range(1000)])
+    starts, seen = plan.starts(drawn), []
+    usual = plan_of(1000, q)
+    vars(usual)["layout"] = replace(plan.layout, reach=None)
+    middle = int(1000 * (1 - q))
+    for above in range(middle - 90, middle + 90, 10):
+        inner = [5] * (len(starts) - 1)
+        counts = (1000 - sum(inner) - above, *inner, above)
+        levels = [*drawn, Drawn(starts=starts, counts=tuple(count * MICRO for count in counts))]
+        ends, usual_ends = plan.starts(levels), usual.starts(levels)
+        assert set(ends) >= set(usual_ends)
+        more = [-1 if end < usual_ends[0] else 1 for end in ends if end not in usual_ends]
+        assert more == [math.copysign(1, one) for one in plan.beyond(float(q), levels)]
+        assert plan.beyond(float(q), drawn) == usual.beyond(float(q), levels) == []
+        seen.append(tuple(more))
+    first, *_, last = seen
+    assert (first, last) == ((-1,), (1,))
+    assert seen == sorted(seen, key=sum)
+    assert plan_of(FEW - 1, q).layout.reach is None
 
 
 @pytest.mark.parametrize("currency", Currency)

@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
-from app.estimators.quantile_tree import searched_risk
+from app.estimators.searched_ranks import searched_risk
 from app.sessions.response import Tally, truth_probability
 from app.sessions.search import Mode, Search, Target, advance, make_rules
 from app.sessions.searched import Round, Searched
