@@ -20,12 +20,15 @@ offer, either would have 2 times as much, or :math:`\sqrt 2` times with Gaussian
 labels, or 2. With more labels the whole would be more exact, but each label, which was asked for, would not.
 
 *Quantiles, descriptions, counts.* The quantile of all people cannot be read off those of labels. It has a
-tree of counts of its own (`app.estimators.quantile_tree`), for half of each offer; the label's has the other
-half. The noise of all trees is independent, and a person of label l moves the counts of those of l and of all
-people alone: what the cells of the next level of any tree are depends on its own noisy counts. So the person
-pays the sum of both prices (sequential composition), in both currencies. So do descriptions, whose parts are
-moments and quartiles (`app.services.shapes.descriptions`), and noisy counts: a sum of those of K labels would
-have the noise of all of them. Public counts have no noise and charge no one.
+tree of counts of its own (`app.estimators.quantile_tree`), for a third of each offer; the label's has the
+rest. With L labels of one size and the part f for all people, errors in ranks go with :math:`L / (1 - f)` and
+:math:`1 / f`; the sum of all their squares is least at :math:`f = 1 / (L + 1)`: a third for two labels, the
+fewest that there are to compare, and less for more, where the whole would be the least exact. The noise of
+all trees is independent, and a person of label l moves the counts of those of l and of all people alone: what
+the cells of the next level of any tree are depends on its own noisy counts. So the person pays the sum of
+both prices (sequential composition), in both currencies. So do descriptions, whose parts are moments and
+quartiles (`app.services.shapes.descriptions`), and noisy counts: a sum of those of K labels would have the
+noise of all of them. Public counts have no noise and charge no one.
 """
 
 import json
@@ -48,7 +51,7 @@ from app.services.work import checkpoint
 
 def of_whole(offer: int) -> int:
     """What the answer for all people may take of an offer."""
-    return offer // 2
+    return offer // 3
 
 
 def of_label(offer: int) -> int:

@@ -253,7 +253,7 @@ class Analyst(Base):
             q: Above 0 and below 1, at most six decimals.
             where: As for `mean`.
             **parameters: `for_="estimate"` makes the value nearer and its interval wider; `by="region"`
-                answers for each label, with half of the price.
+                answers for each label, with 2/3 of the price.
 
         Examples:
             >>> found = analyst.quantile("commute", 0.9)

@@ -243,11 +243,15 @@ def test_a_person_who_comes_pays_for_the_count_of_the_label_and_of_all_people():
     charged = {one.cohort_id: one.epsilon for one in plan.charges()}
     for place, own in ((0, 1), (1, 2)):
         loss = Fraction()
-        for one, group in ((plan.labels[place].plan, 0), (plan.whole, place)):
+        of_label = MICRO - MICRO // 3
+        for one, group, offer in (
+            (plan.labels[place].plan, 0, of_label),
+            (plan.whole, place, MICRO - of_label),
+        ):
             assert isinstance(one, CountPlan)
             assert one.weighing is not None
             assert isinstance(one.noise, DiscreteLaplace)
-            assert set(one.weighing.weights) == {MICRO // 2}
+            assert set(one.weighing.weights) == {offer}
             loss += Fraction(one.weighing.weights[group] * GRID_SIZE) / Fraction(one.noise.scales[0])
         assert loss * MICRO <= charged[own] <= loss * MICRO + 2
         assert charged[own] <= MICRO == plan.most
@@ -267,4 +271,4 @@ def test_a_description_by_label_costs_the_sum_of_both_and_no_more_than_the_offer
         assert charged[own] == label.costs[0] + plan.whole.costs[place] <= people[place].epsilon
         alone = replace(question, by="", where={"region": LABELS[place]})
         whole = Description.of_crowd(study, alone, label.crowd)
-        assert label.costs[0] <= whole.costs[0] / 2 + 10, "half of the offer, rounded"
+        assert label.costs[0] <= whole.costs[0] * 2 / 3 + 10, "two thirds of the offer, rounded"
