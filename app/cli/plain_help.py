@@ -3,23 +3,15 @@
 from typing import Any
 
 import typer
-from typer.core import TyperArgument, TyperCommand, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 
-class PlainArgument(TyperArgument):
-    """An argument, which its name says enough of."""
+class PlainGroup(TyperGroup):
+    """A group of commands whose help has no types of the language."""
 
-    def display_type_rich(self, ctx: Any) -> str | None:
-        """No type beside the name."""
-        return None
-
-
-class PlainFlag(TyperOption):
-    """An option that takes nothing."""
-
-    def display_type_rich(self, ctx: Any) -> str | None:
-        """No type beside the name."""
-        return None
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, with names for what they take."""
+        return [_plain(one) for one in super().get_params(ctx)]
 
 
 class PlainCommand(TyperCommand):
@@ -27,16 +19,7 @@ class PlainCommand(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, with names for what they take."""
-        found: list[Any] = super().get_params(ctx)
-        for one in found:
-            if isinstance(one, TyperArgument):
-                one.metavar = one.metavar or str(one.name).upper()
-                one.__class__ = PlainArgument
-            elif one.is_flag:
-                one.__class__ = PlainFlag
-            else:
-                one.metavar = one.metavar or _taken(one)
-        return found
+        return [_plain(one) for one in super().get_params(ctx)]
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The line of usage: arguments as they are named, in brackets if they may be left out."""
@@ -55,7 +38,25 @@ def make_plain(app: typer.Typer) -> None:
         command.cls = PlainCommand
     for group in app.registered_groups:
         if group.typer_instance is not None:
+            info = group.typer_instance.info
+            # A placeholder stands there where no class was given.
+            info.cls = info.cls if isinstance(info.cls, type) else PlainGroup
             make_plain(group.typer_instance)
+
+
+def _plain(one: Any) -> Any:
+    """A parameter as help names it: what an argument or a flag is called says enough of it."""
+    if isinstance(one, TyperArgument) or one.is_flag:
+        one.display_type_rich = _no_type
+    if isinstance(one, TyperArgument):
+        one.metavar = one.metavar or str(one.name).upper()
+    elif not one.is_flag:
+        one.metavar = one.metavar or _taken(one)
+    return one
+
+
+def _no_type(ctx: Any) -> None:
+    """Nothing beside the name."""
 
 
 def _taken(option: TyperOption) -> str | None:

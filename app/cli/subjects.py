@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import typer
 from dither import Budget, Client, Raise
-from typer.core import TyperGroup
 
 from app.cli.common import console, print_table, show, usage_error
 from app.cli.http import number
 from app.cli.options import fields_of
+from app.cli.plain_help import PlainGroup
 from app.cli.rekey import rekey
 from app.cli.service_commands import asks_service
 from app.web.documents.budget import RaiseIn
@@ -21,7 +21,7 @@ subjects = typer.Typer(
 subjects.command("rekey")(rekey)
 
 
-class ShowsByDefault(TyperGroup):
+class ShowsByDefault(PlainGroup):
     """A group in which the name of a person stands for `show` and that person."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -7,12 +7,11 @@ from importlib import import_module
 from typing import Annotated, Any, NamedTuple
 
 import typer
-from typer.core import TyperGroup
 
 from app.cli import print_version
 from app.cli.examples import add_examples
 from app.cli.extensions import add, add_extension, add_summary, installed
-from app.cli.plain_help import make_plain
+from app.cli.plain_help import PlainGroup, make_plain
 from app.core.question import STATISTICS
 
 PASSED_ON = {"allow_extra_args": True, "allow_interspersed_args": False, "ignore_unknown_options": True}
@@ -109,7 +108,7 @@ COMMANDS = {
 }
 
 
-class InPlainWords(TyperGroup):
+class InPlainWords(PlainGroup):
     """The command, which says what is wrong with options as the service does, and not as their reader."""
 
     def invoke(self, ctx: Any) -> Any:  # typer's own types, which it does not name
@@ -120,7 +119,18 @@ class InPlainWords(TyperGroup):
             from app.settings import plain_words
 
             refusal.message = plain_words(refusal.message)
+            _name_the_variable(refusal)
             raise
+
+
+def _name_the_variable(refusal: typer.BadParameter) -> None:
+    """Have a refusal name the variable of the environment, where that gave the value and no option."""
+    ctx, one = refusal.ctx, refusal.param
+    if ctx is None or one is None or one.name is None:
+        return
+    source = ctx.get_parameter_source(one.name)
+    if source is not None and source.name == "ENVIRONMENT":
+        refusal.param_hint = f"'{one.envvar}'"
 
 
 def build(loaded: Container[str] | None = None) -> typer.Typer:

@@ -1,6 +1,7 @@
 """What a command loads before it does anything, and what it prints where no person looks."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -128,3 +129,31 @@ def test_help_names_what_is_taken_as_people_write_it() -> None:
     assert "dither restore-check [OPTIONS] FILE...\n" in dict(commands())["dither restore-check"]
     assert "--role contribute|analyse|admin|observe\n" in dict(commands())["dither token create"]
     assert "--relation replace_one|add_remove_one\n" in dict(commands())["dither size"]
+
+
+def test_help_of_groups_on_a_terminal_shows_no_types() -> None:
+    """A terminal's help has a column for them."""
+    for group in (), ("token",), ("budget",), ("audit",):
+        screen, line = os.openpty()
+        command = [sys.executable, "-m", "app.cli", *group, "-h"]
+        with os.fdopen(screen, "rb", buffering=0) as shown:
+            subprocess.run(command, stdout=line, stderr=line, env={**os.environ, "TERM": "dumb"}, check=True)
+            os.close(line)
+            text = shown.read(100_000).decode()
+        assert "Show this message and exit." in text, group
+        assert "╭" in text, "the control: the help of a terminal"
+        assert "bool" not in text, group
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "option"), [("DITHER_PORT", "abc", "--port"), ("DITHER_WORKERS", "0", "--workers")]
+)
+def test_a_refused_value_of_the_environment_names_its_variable(
+    dither, variable: str, value: str, option: str
+) -> None:
+    refused = dither("serve", option, value)
+    assert f"Invalid value for '{option}': must be" in refused.errors
+    refused = dither("serve", **{variable: value})
+    assert refused.status == 2
+    assert f"Invalid value for '{variable}': must be" in refused.errors
+    assert option not in refused.errors
