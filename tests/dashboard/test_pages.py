@@ -306,6 +306,16 @@ async def test_a_form_that_no_page_takes_changes_nothing_and_says_so(admin: Brow
         assert "Audit trail" in said, "the way on"
 
 
+async def test_links_and_publications_that_lead_nowhere_are_answered_with_a_page_for_people(admin: Browser):
+    for path in ("/take/", "/take/a/b", "/p/", "/p/a/b"):
+        await admin.get(path)
+        for response in (await admin.get(path), await admin.post(path, {"value": "1"})):
+            said = (response.status_code, "There is nothing here" in text_of(response.text))
+            assert said == (404, True), path
+    response = await admin.post("/p/wrong", {"value": "1"})
+    assert (response.status_code, "nothing was published at it" in text_of(response.text)) == (404, True)
+
+
 async def test_who_is_logged_in_goes_on_from_an_address_that_is_refused(admin: Browser):
     for query in ("state=open&state=open", "search=%00", "search=%ff"):
         assert (await admin.get(f"/dashboard/studies?{query}")).status_code == 422, query

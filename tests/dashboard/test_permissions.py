@@ -88,6 +88,8 @@ PAGES: Mapping[tuple[str, str], Row] = {
     ("GET", "/p/{slug}"): (EVERYBODY, {}),
     ("GET", "/p/{slug}/embed"): (EVERYBODY, {}),
     ("GET", "/p/{path}/"): (EVERYBODY, {}),
+    ("GET", "/p/{path}"): (EVERYBODY, {}),
+    ("POST", "/p/{path}"): (EVERYBODY, {}),
     ("GET", "/dashboard/new-study"): (WHOLE, {}),
     ("POST", "/dashboard/new-study"): (
         WHOLE,
@@ -131,6 +133,8 @@ PAGES: Mapping[tuple[str, str], Row] = {
     ("POST", "/take/receipt/withdraw"): (EVERYBODY, {}),
     ("GET", "/take/{code}"): (EVERYBODY, {}),
     ("GET", "/take/{path}/"): (EVERYBODY, {}),
+    ("GET", "/take/{path}"): (EVERYBODY, {}),
+    ("POST", "/take/{path}"): (EVERYBODY, {}),
     ("POST", "/take/{code}"): (EVERYBODY, {"value": "1", "epsilon": "1", "trust": "central"}),
     ("GET", "/dashboard/static/device/{version}/{part}/{module}"): (EVERYBODY, {}),
     ("GET", "/dashboard/static/{name}"): (EVERYBODY, {}),

@@ -6,8 +6,10 @@ from urllib.parse import quote
 from starlette.responses import RedirectResponse, Response
 
 from app.core.errors import NotFound, Unauthenticated
+from app.dashboard.pages.published import PublishedRoute
+from app.dashboard.pages.take import TakeRoute
 from app.dashboard.requests import PageRequest
-from app.dashboard.routing import Page, PageRoute
+from app.dashboard.routing import PageRoute
 
 
 async def show(request: PageRequest) -> Response:
@@ -25,13 +27,11 @@ async def take_none(request: PageRequest) -> Response:
     raise NotFound("No page at this address takes a form. Nothing was changed.")
 
 
-class NoForm(PageRoute):
-    """Where a form is sent to, and no page takes one: one that an older version had, or a mistyped one."""
-
-    def __init__(self, path: str, page: Page) -> None:
-        """Nothing of the form is read."""
-        super().__init__(path, page)
-        self.methods = {"POST"}
+async def missing(request: PageRequest) -> Response:
+    """Say to people that their link or address leads nowhere, as where a code is wrong."""
+    if request.method == "POST":
+        request.refuse_other_sites()
+    raise NotFound("There is no page at this address.")
 
 
 async def go_on(request: PageRequest) -> Response:
@@ -42,9 +42,22 @@ async def go_on(request: PageRequest) -> Response:
     return RedirectResponse(f"{path}?{request.url.query}" if request.url.query else path)
 
 
+def _no_form(route: PageRoute) -> PageRoute:
+    """Where a form is sent to, and no page takes one: one that an older version had, or a mistyped one.
+
+    Nothing of the form is read.
+    """
+    route.methods = {"POST"}
+    return route
+
+
 ROUTES = (
     *(PageRoute(f"/{root}/{{path:path}}/", go_on) for root in ("dashboard", "take", "p")),
     PageRoute("/dashboard/{path:path}", show),
-    NoForm("/dashboard/{path:path}", take_none),
+    _no_form(PageRoute("/dashboard/{path:path}", take_none)),
+    TakeRoute("/take/{path:path}", missing),
+    TakeRoute("/take/{path:path}", missing, post=True),
+    PublishedRoute("/p/{path:path}", missing),
+    _no_form(PublishedRoute("/p/{path:path}", missing)),
 )
 """Of all routes the last ones."""
