@@ -107,10 +107,14 @@ async def test_a_refused_form_says_so_in_view_and_at_each_field(admin: Browser, 
     study_form |= {"relation": "add_remove_one", "tilt": "1.5"}
     study_wrong = {"slug": "a to z", "upper": "above lower", "epsilon_min": "decimal", "tilt": "1"}
     study_wrong |= {"trust": "who is there"}
+    labels = {"slug": "No", "attributes": "region", "trust_central": "on"}
+    labels_wrong = {"slug": "a to z", "attributes": "region: north", "upper": "1 or 1000"}
+    measures_wrong = {"slug": "a to z", "attributes": "region: north", "measures": "income: 0, 9000"}
     token = {"name": "x", "role": "analyse"}
     pages: list[tuple[str, str, dict[str, str], dict[str, str]]] = [
         ("/new-study", "/new-study", study_form, study_wrong),
-        ("/new-study", "/new-study", {"slug": "a", "attributes": "region"}, {"attributes": "region: north"}),
+        ("/new-study", "/new-study", labels | {"lower": "0", "upper": "1.000"}, labels_wrong),
+        ("/new-study", "/new-study", labels | {"kind": "several", "measures": "age"}, measures_wrong),
         ("/tokens", "/tokens", token | {"name": ""}, {"name": "required"}),
         ("/tokens", "/tokens", token | {"studies": "none"}, {"studies": "no study none"}),
         ("/budgets", "/budgets/lifetime", {"subject": "p0", "epsilon": "x"}, {"epsilon": "", "reason": ""}),

@@ -424,6 +424,13 @@ async def test_the_answers_stand_before_the_price_of_new_ones(admin: Browser, se
     assert "The mean of 41 people is" in text_of(admin.page)
 
 
+async def test_the_profile_of_nobody_says_when_nobody_was_there(admin: Browser, service: Service):
+    """Figures are a little older than the page: people who came since then are not in them."""
+    study = await service.study()
+    await admin.get(f"/dashboard/studies/{study}")
+    assert re.search(r"No person was in this study at 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\.", text_of(admin.page))
+
+
 @pytest.mark.parametrize(
     ("shown", "expected"),
     [

@@ -2,13 +2,14 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from decimal import Decimal
 
 from dither.device.table import two_readings
 from starlette.responses import Response
 
-from app.core.errors import InvalidRequest, ServiceError
+from app.core.errors import FieldError, InvalidRequest, ServiceError
 from app.core.numbers import JsonNumber
 from app.core.study import LocalMechanism, StudyDefinition, Trust
 from app.dashboard import forms, terms
@@ -152,16 +153,33 @@ def _definition(request: PageRequest) -> StudyDefinition:
         fields["epsilons"] = [JsonNumber(text.strip()) for text in given["epsilons"].split(",")]
     if given.get("choices"):
         fields["choices"] = [label.strip() for label in given["choices"].split(",")]
+    wrong: list[FieldError] = []
     for name in RANGE_ENDS:
-        forms.check_meant(given.get(name, ""), name)
-    attributes = _lines(given.get("attributes", ""), "attributes", "region: north, south")
-    fields["attributes"] = {name: _words(labels) for name, labels in attributes.items()}
+        with _noted(wrong):
+            forms.check_meant(given.get(name, ""), name)
+    with _noted(wrong):
+        attributes = _lines(given.get("attributes", ""), "attributes", "region: north, south")
+        fields["attributes"] = {name: _words(labels) for name, labels in attributes.items()}
     if given.get("measures"):
-        fields["measures"] = _measures(given["measures"])
-    definition = read(StudyIn, given, **fields).definition()
+        with _noted(wrong):
+            fields["measures"] = _measures(given["measures"])
+    with _noted(wrong):
+        definition = read(StudyIn, given, **fields).definition()
+    if wrong:
+        raise InvalidRequest.naming(wrong)
     if not given.get(COARSE):
         _warn_of_steps(definition)
     return definition
+
+
+@contextmanager
+def _noted(wrong: list[FieldError]) -> Iterator[None]:
+    """Add what is refused to what is wrong; the first that is said of a field counts."""
+    try:
+        yield
+    except InvalidRequest as refusal:
+        known = {one.field for one in wrong}
+        wrong.extend(one for one in refusal.fields if one.field not in known)
 
 
 def _chosen(fields: Mapping[str, str]) -> dict[str, str]:

@@ -127,6 +127,7 @@ export class Records {
 
   private open(): Promise<IDBDatabase> {
     return new Promise((resolve, reject) => {
+      if (typeof indexedDB === "undefined") throw new LedgerError(NO_INDEXED_DB);
       const request = indexedDB.open(this.database, 1);
       request.onupgradeneeded = () => {
         for (const name of this.stores) request.result.createObjectStore(name);
@@ -136,6 +137,8 @@ export class Records {
     });
   }
 }
+
+const NO_INDEXED_DB = "IndexedDB is missing, where this device's ledger is kept: run it in a browser, or give it a `ledger`; nothing was sent";
 
 /** The ledger in the browser's IndexedDB, one for each service and origin. */
 export class BrowserLedger implements Ledger {

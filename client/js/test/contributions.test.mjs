@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { draw } from "../dist/decisions.js";
+import { Client } from "../dist/index.js";
 import { connect, json, MemoryLedger, problem, STUDY, takesAll } from "./support.mjs";
 
 const ADA = { subject: "ada", value: "34.50", epsilon: "0.5", trust: "local" };
@@ -501,4 +502,16 @@ test("a reporting range that does not lie in the range is refused", async () => 
     await assert.rejects(client.contribute("commute", ADA), refusal("description_unsound"));
     assert.equal(posts().length, 0);
   }
+});
+
+test("where there is no IndexedDB, a ledger that is missing is named, and nothing is sent", async () => {
+  const calls = [];
+  const fetch = async (url, init) => (init.method === "POST" && calls.push(url), json(STUDY));
+  const client = new Client("https://dither.test", "a-token", { fetch });
+  await assert.rejects(client.contribute("commute", ADA), (fault) => {
+    assert.equal(fault.code, "ledger_error");
+    assert.match(fault.message, /IndexedDB is missing.*give it a `ledger`/);
+    return true;
+  });
+  assert.deepEqual(calls, []);
 });
