@@ -259,9 +259,9 @@ release = Table(
 charge_block = Table(
     "charge_block",
     metadata,
-    # Charges of a release are two arrays: a row for each of 60,000 cohorts took six times the room. The view
-    # `charge` has a row for each. The statement that charges the cohorts writes them, and the audit looks for
-    # others: a foreign key would look the release up.
+    # Charges of a release are two arrays: a row for each of 60,000 cohorts took eight times the room. The
+    # view `charge` has a row for each. The statement that charges the cohorts writes them, and the audit
+    # looks for others: a foreign key would look the release up.
     Column("release_id", Uuid, primary_key=True),
     # Stored as they are, like those of `piece`.
     Column("cohorts", ARRAY(BigInteger), nullable=False, comment="ids, ascending"),

@@ -200,12 +200,16 @@ class CoordinatesPlan(PiecesPlan):
         ]
 
     def of_labels(
-        self, labels: "Sequence[tuple[Crowd, CoordinatesPlan | None]]", question: ShapeQuestion
+        self,
+        study: StudyDefinition,
+        question: ShapeQuestion,
+        crowd: Crowd,
+        labels: "Sequence[tuple[Crowd, CoordinatesPlan | None]]",
     ) -> "CoordinatesPlan":
         """See `OneShape`."""
-        crowd, of_each = Crowd.joined([one for one, _ in labels]), _of_each(self.study)
-        asked = mean_question(self.study, question, crowd, of_each, _parameters(self.study, question))
-        if self.study.hides_people:
+        of_each = _of_each(study)
+        asked = mean_question(study, question, crowd, of_each, _parameters(study, question))
+        if study.hides_people:
             plan = labels_secret.whole_plan(asked, len(labels))
         else:
             plan = labels_public.whole_plan(

@@ -8,14 +8,15 @@ question asks for: then it counts those who offered that much. A person who come
 moves the sum of weights w n by w: one query, priced as every query is (`app.accounting.costs`), and the same
 for all. With Z its noise the answer is n + Z / w, and the interval n + Z / w ± q / w, q the quantile of
 :math:`|Z|`. So the error is in people: with Laplace noise it is :math:`\sqrt 2 / w`, w as an epsilon, and
-grows as the study's least epsilon falls. Weights by offers would have less noise, but their sum is no number
+grows as the study's least epsilon falls. By labels the number of all K labels is the sum of theirs, with the
+noise of K draws. Weights by offers would have less noise, but their sum is no number
 of people where offers differ. Neither noise nor weights depend on who is there.
 """
 
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.accounting.costs import check_charges, group_costs
 from app.accounting.measurement import Measurement
@@ -43,15 +44,18 @@ class CountPlan(OneShape[int | None]):
     Attributes:
         weighing: What people count for, all the same; None where their number is public.
         noise: Of the sum of weights [its units, times 2**GRID_BITS].
+        sums: How many noisy numbers it adds up, one of each label; 1 without labels.
     """
 
     name, answers = COUNT, (COUNT,)
     summary = "The number of people, each counted as one; a secret one has noise like 1 / epsilon.min."
+    labels_add_up = True
     no_measure = ", which is of people"
     parts_of_document = ("estimate", "interval")
 
     weighing: Weighing | None
     noise: Noise
+    sums: int = 1
 
     @staticmethod
     def assumption(tilt: int) -> None:
@@ -74,6 +78,16 @@ class CountPlan(OneShape[int | None]):
         one = Group(trust=Trust.CENTRAL, epsilon=0, count=1)
         (most,) = group_costs([_query((weighing.cap,))], noise, study.relation, [one], study.noise)
         return cls(crowd=crowd, weighing=weighing, noise=noise, costs=tuple(costs), most=most)
+
+    def of_labels(
+        self,
+        study: StudyDefinition,
+        question: ShapeQuestion,
+        crowd: Crowd,
+        labels: "Sequence[tuple[Crowd, CountPlan | None]]",
+    ) -> "CountPlan":
+        """See `OneShape`: where the number is secret each label has one, with noise of the same law."""
+        return replace(self, crowd=crowd, sums=len(labels))
 
     @property
     def predicted_error(self) -> float:
@@ -123,10 +137,10 @@ class CountPlan(OneShape[int | None]):
         return _query(self.weighing.weights).value(zeros, sizes, zeros) + error
 
     def read(self, *drawn: int | None) -> dict[str, object]:
-        """The number of people, and its interval."""
-        (number,) = drawn
-        if self.weighing is None or number is None:
+        """The number of people, and its interval; that of all people from what is drawn for each label."""
+        if self.weighing is None:
             return public_count(self.crowd.people)
+        number = sum(own for own in drawn if own is not None)
         # No number is below 0, so a noisy one is no further from the true one where it is raised to 0.
         people = max(0.0, number / GRID_SIZE / self.weighing.cap)
         margin = self.half_width or 0.0
@@ -143,9 +157,9 @@ class CountPlan(OneShape[int | None]):
         """Of the noise [units of the weights]."""
         match self.noise:
             case DiscreteGaussian(sigmas=(sigma,)):
-                return error_law(normal_variance=(sigma / GRID_SIZE) ** 2, laplaces=())
+                return error_law(normal_variance=self.sums * (sigma / GRID_SIZE) ** 2, laplaces=())
             case DiscreteLaplace(scales=(scale,)):
-                return error_law(normal_variance=0.0, laplaces=((scale / GRID_SIZE, 1),))
+                return error_law(normal_variance=0.0, laplaces=((scale / GRID_SIZE, self.sums),))
             case _:
                 return error_law(normal_variance=0.0, laplaces=())
 

@@ -120,12 +120,16 @@ class PairPlan(WeighedPlan[Noisy]):
         return self.plan.read(*(sums for sums, _ in drawn))
 
     def of_labels(
-        self, labels: "Sequence[tuple[Crowd, PairPlan | None]]", question: ShapeQuestion
+        self,
+        study: StudyDefinition,
+        question: ShapeQuestion,
+        crowd: Crowd,
+        labels: "Sequence[tuple[Crowd, PairPlan | None]]",
     ) -> "PairPlan":
         """See `OneShape`."""
-        weighed = [(crowd.people, one.plan.weighing) for crowd, one in labels if one is not None]
-        people = sum(crowd.people for crowd, _ in labels)
-        return replace(self, plan=self.plan.of_labels(weighed, people, (question.tilt or 0) / MICRO))
+        weighed = [(one.people, plan.plan.weighing) for one, plan in labels if plan is not None]
+        tilt = (question.tilt or 0) / MICRO
+        return replace(self, plan=self.plan.of_labels(weighed, crowd.people, tilt))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

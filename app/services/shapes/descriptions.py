@@ -10,6 +10,10 @@ least offer.
 density of the whole answer is the product of theirs, and for each cohort the price is the sum of the prices
 (sequential composition). Where the number of people is public the count is that number.
 
+*By labels.* Mean, second moment and secret number of all people are read off the noisy sums of labels
+(`app.estimators.labels_public`, `app.estimators.labels_secret`), for which no one pays again. Quartiles are
+no sums: all people have a tree of their own, for a part of what trees take (`app.services.shapes.labels`).
+
 *Order.* Estimates may cross, and quartiles cannot: they are published in ascending order, each with the
 interval of its own rank, extended to it. That is post-processing.
 """
@@ -25,12 +29,14 @@ from app.core.noise import OF_MEAN, as_document
 from app.core.piece import Piece
 from app.core.plain import plain
 from app.core.study import StudyDefinition, assumption
-from app.estimators.interface import Plan
+from app.estimators import labels_public, labels_secret
+from app.estimators.interface import Plan, Question
+from app.estimators.linear import midpoint_plan
 from app.estimators.moments import with_second_moment
 from app.estimators.quantile_tree import TreePlan
 from app.estimators.transformed import MOMENTS
 from app.services.shapes.counts import CountPlan, public_count
-from app.services.shapes.parts import Part, mean_estimator, mean_question, part_of
+from app.services.shapes.parts import Part, mean_estimator, mean_question, of_whole, part_of
 from app.services.shapes.plans import added_up, priced
 from app.services.shapes.priced_plan import OneShape, measured_by
 from app.services.shapes.quantiles import tree_asked, tree_of
@@ -75,6 +81,7 @@ class Description(OneShape[Drawn]):
     """
 
     name, answers = DESCRIBE, (DESCRIBE,)
+    labels_add_up = whole_draws = True
     summary = "Mean and standard deviation, and quartiles off noisy counts of cells, with one price."
     parts_of_document = ("count", "mean", "sd", "quartiles")
     many_numbers = True
@@ -101,31 +108,20 @@ class Description(OneShape[Drawn]):
     def of_crowd(
         cls, study: StudyDefinition, question: ShapeQuestion, crowd: Crowd, part: Part = int
     ) -> "Description":
-        """See `ShapeEstimator`."""
+        """See `ShapeEstimator`; the part is of what quartiles take, since all else adds up."""
         relation = study.relation
         secret = relation.hides_people
-
-        def counted(offer: int) -> int:
-            return of_count(part(offer))
-
-        of_each = counted(question.least_offer(study)) if secret else 0
-
-        def moment(offer: int) -> int:
-            return max(0, of_moments(part(offer)) - of_each)
-
-        def quartile(offer: int) -> int:
-            return of_quartiles(part(offer))
-
+        moment = _of_moments(study, question)
         estimator, moments = mean_estimator(study), part_of(crowd, moment)
         groups = moments.groups
-        asked = mean_question(study, question, crowd, moment, {MOMENTS.name: 2} if secret else {})
+        asked = _asked_of_moments(study, question, crowd)
         mean = estimator.plan(groups, asked)
         if not secret:
             mean = with_second_moment(mean, groups, asked)
         of_mean = group_costs(mean.queries, mean.noise, relation, groups, study.noise)
-        quartiles = tree_of(study, question, crowd, QUARTILES, quartile)
+        quartiles = _tree(study, question, crowd, part)
         of_tree, most_of_tree = priced(crowd, quartiles)
-        count = CountPlan.of_crowd(study, question, crowd, counted) if secret else None
+        count = CountPlan.of_crowd(study, question, crowd, of_count) if secret else None
         costs = added_up(crowd, of_mean, of_tree, *([] if count is None else [count.costs]))
         most = max(costs, default=0)
         if count is not None:
@@ -141,6 +137,45 @@ class Description(OneShape[Drawn]):
             costs=costs,
             most=most,
         )
+
+    def of_labels(
+        self,
+        study: StudyDefinition,
+        question: ShapeQuestion,
+        crowd: Crowd,
+        labels: "Sequence[tuple[Crowd, Description | None]]",
+    ) -> "Description":
+        """See `OneShape`: it pays for quartiles alone."""
+        asked = _asked_of_moments(study, question, crowd)
+        made = [(one.moments.groups, one) if one else (crowd.groups, None) for crowd, one in labels]
+        if study.hides_people:
+            mean = labels_secret.whole_plan(asked, len(labels))
+        elif any(one is not None and one.tells_mean for _, one in made):
+            mean = labels_public.whole_plan(
+                [(groups, one.mean if one and one.tells_mean else None) for groups, one in made], asked
+            )
+        else:
+            mean = midpoint_plan(crowd.groups, asked)
+        counts = [(one, plan.count if plan else None) for one, plan in labels]
+        quartiles = _tree(study, question, crowd, of_whole)
+        costs, most = priced(crowd, quartiles)
+        return WholeDescription(
+            study=study,
+            question=question,
+            crowd=crowd,
+            moments=crowd,
+            mean=mean,
+            quartiles=quartiles,
+            count=None if self.count is None else self.count.of_labels(study, question, crowd, counts),
+            costs=costs,
+            most=most,
+        )
+
+    @property
+    def tells_mean(self) -> bool:
+        """Whether people weigh anything in its mean; else it is the middle of the range."""
+        weights = (weight for query in self.mean.queries for weight in query.sum_weights)
+        return self.study.hides_people or any(weights)
 
     @property
     def predicted_error(self) -> float:
@@ -192,7 +227,7 @@ class Description(OneShape[Drawn]):
         """
         (levels,) = grown
         number = None if self.count is None else self.count.noisy(counts)
-        return planning.noisy(self.mean, self.moments), levels, number
+        return planning.noisy(self.mean, self.moments) if self.tells_mean else [], levels, number
 
     def kept(self, drawn: Drawn) -> Piece | None:
         """The sums of the moments: a mean is read off them, too."""
@@ -200,15 +235,51 @@ class Description(OneShape[Drawn]):
         return kept_of(self.study, self.question, self.moments, self.mean, sums, self.charges())
 
     def read(self, *drawn: Drawn) -> dict[str, object]:
-        """The answer; draws of labels do not add up."""
-        ((sums, levels, number),) = drawn
-        moments = self.mean.conclude(sums)
+        """The answer: quartiles off the first draw, which is its own, and all else off all of them."""
+        _, levels, _ = drawn[0]
+        moments = self.mean.conclude([noisy for sums, _, _ in drawn for noisy in sums])
         found = self.quartiles.read(self.study.grid, levels)
         quartiles = [{"q": float(rank), **plain(one)} for rank, one in zip(QUARTILES, found, strict=True)]
+        count = None if self.count is None else self.count.read(*(number for _, _, number in drawn))
         shown = {
-            "count": public_count(self.crowd.people) if self.count is None else self.count.read(number),
+            "count": count or public_count(self.crowd.people),
             "mean": {**moments.numbers(), "predicted_error": self.predicted_error},
             "sd": moments.spread().get("sd"),
             "quartiles": quartiles,
         }
         return planned_errors.of_spread(shown, self.mean)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeDescription(Description):
+    """Of all people beside labels: it draws a tree for quartiles, and reads all else off labels' draws."""
+
+    def noise_json(self) -> str:
+        """The noise of the tree, for the ledger."""
+        return json.dumps({"mechanism": "Description", "quartiles": as_document(self.quartiles.noise)})
+
+    def measured(self) -> list[Measurement]:
+        """What is measured of whom, for the ledger: the quartiles."""
+        return [measured_by(self.quartiles, self.crowd)]
+
+    def noisy(self, counts: Mapping[int, Sequence[int]], grown: Sequence[Grown] = ()) -> Drawn:
+        """The tree; arguments as of `Description.noisy`."""
+        (levels,) = grown
+        return [], levels, None
+
+
+def _of_moments(study: StudyDefinition, question: ShapeQuestion) -> Part:
+    """What moments may take of an offer."""
+    of_each = of_count(question.least_offer(study)) if study.hides_people else 0
+    return lambda offer: max(0, of_moments(offer) - of_each)
+
+
+def _asked_of_moments(study: StudyDefinition, question: ShapeQuestion, crowd: Crowd) -> Question:
+    """What the part for the moments is asked."""
+    parameters = {MOMENTS.name: 2} if study.hides_people else {}
+    return mean_question(study, question, crowd, _of_moments(study, question), parameters)
+
+
+def _tree(study: StudyDefinition, question: ShapeQuestion, crowd: Crowd, part: Part) -> TreePlan:
+    """The tree for the quartiles, for a part of what they take of each offer."""
+    return tree_of(study, question, crowd, QUARTILES, lambda offer: part(of_quartiles(offer)))

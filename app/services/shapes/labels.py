@@ -19,16 +19,19 @@ labels, and each label has that of a question of its own. If all people had othe
 offer, either would have 2 times as much, or :math:`\sqrt 2` times with Gaussian noise: more for both up to 4
 labels, or 2. With more labels the whole would be more exact, but each label, which was asked for, would not.
 
-*Quantiles, descriptions, counts.* The quantile of all people cannot be read off those of labels. It has a
-tree of counts of its own (`app.estimators.quantile_tree`), for a third of each offer; the label's has the
-rest. With L labels of one size and the part f for all people, errors in ranks go with :math:`L / (1 - f)` and
-:math:`1 / f`; the sum of all their squares is least at :math:`f = 1 / (L + 1)`: a third for two labels, the
-fewest that there are to compare, and less for more, where the whole would be the least exact. The noise of
+*Counts.* A secret number of all people is the sum of those of labels, with the noise of all of them.
+
+*Quantiles, descriptions.* The quantile of all people cannot be read off those of labels. It has a
+tree of counts of its own (`app.estimators.quantile_tree`), for a third of what trees take of each offer; the
+label's has the rest. With L labels of one size and the part f for all people, errors in ranks go with
+:math:`L / (1 - f)` and :math:`1 / f`; the sum of all their squares is least at :math:`f = 1 / (L + 1)`: a
+third for two labels, the fewest that there are to compare, and less for more, where the whole would be the
+least exact. The noise of
 all trees is independent, and a person of label l moves the counts of those of l and of all people alone: what
 the cells of the next level of any tree are depends on its own noisy counts. So the person pays the sum of
-both prices (sequential composition), in both currencies. So do descriptions, whose parts are moments and
-quartiles (`app.services.shapes.descriptions`), and noisy counts: a sum of those of K labels would have the
-noise of all of them. Public counts have no noise and charge no one.
+both prices (sequential composition), in both currencies. The quartiles of a description have such trees. Its
+moments, and its secret number of people, are sums: they are read off those of labels
+(`app.services.shapes.descriptions`). Public counts have no noise and charge no one.
 """
 
 import json
@@ -41,22 +44,13 @@ from app.core.cohort import Cohort
 from app.core.errors import BudgetExhausted
 from app.core.study import Relation, StudyDefinition
 from app.estimators.interface import NotApplicable
+from app.services.shapes.parts import of_label
 from app.services.shapes.plans import added_up, of_crowd, refuse_without_people
 from app.services.shapes.priced_plan import OneShape
 from app.services.shapes.questions import ShapeQuestion
 from app.services.shapes.trees import Grown, Tree
 from app.services.statistics.crowds import Crowd, by_label
 from app.services.work import checkpoint
-
-
-def of_whole(offer: int) -> int:
-    """What the answer for all people may take of an offer."""
-    return offer // 3
-
-
-def of_label(offer: int) -> int:
-    """What is left for the answer for the label."""
-    return offer - of_whole(offer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,15 +93,12 @@ class LabelsPlan(OneShape[DrawnByLabel]):
 
     Attributes:
         labels: One for each declared label, in their order.
-        whole: Of all people.
-        adds_up: Whether that reads what the labels' plans draw, as of shares, covariances and coordinates;
-            else it draws.
+        whole: Of all people; it reads what the labels' plans draw, or draws itself, or both.
         relation: Of the study.
     """
 
     labels: tuple[Label, ...]
     whole: OneShape[Any]
-    adds_up: bool
     relation: Relation
 
     @classmethod
@@ -132,21 +123,12 @@ class LabelsPlan(OneShape[DrawnByLabel]):
             for cost in (one.plan.costs if one.plan is not None else (0,) * len(one.crowd.groups))
         )
         most = max(plan.most for _, plan in made)
-        if question.adds_up:
-            whole = made[0][1].of_labels([(one.crowd, one.plan) for one in labels], question)
-        else:
-            whole = of_crowd(study, replace(question, by=""), crowd, of_whole)
+        of_all = replace(question, by="")
+        whole = made[0][1].of_labels(study, of_all, crowd, [(one.crowd, one.plan) for one in labels])
+        if whole.whole_draws:
             costs = added_up(crowd, costs, whole.costs)
             most = most + whole.most if study.hides_people else max(costs)
-        return cls(
-            labels=labels,
-            crowd=crowd,
-            costs=costs,
-            most=most,
-            whole=whole,
-            adds_up=question.adds_up,
-            relation=study.relation,
-        )
+        return cls(labels=labels, crowd=crowd, costs=costs, most=most, whole=whole, relation=study.relation)
 
     @property
     def for_all(self) -> OneShape[Any]:
@@ -167,7 +149,7 @@ class LabelsPlan(OneShape[DrawnByLabel]):
         """The noise, for the ledger: all draws; where sums add up those of labels, once if they are equal."""
         labels = [one.plan for one in self.labels if one.plan is not None]
         plans = [self.whole, *labels]
-        if self.adds_up:
+        if not self.whole.whole_draws:
             plans = labels[:1] if len({one.noise_json() for one in labels}) == 1 else labels
         if len(plans) == 1:
             return plans[0].noise_json()
@@ -176,7 +158,7 @@ class LabelsPlan(OneShape[DrawnByLabel]):
     def measured(self) -> list[Measurement]:
         """What is measured of whom, for the ledger: of each label, and of all people where draws do."""
         plans = [one.plan for one in self.labels if one.plan is not None]
-        if not self.adds_up:
+        if self.whole.whole_draws:
             plans.append(self.whole)
         return [part for plan in plans for part in plan.measured()]
 
@@ -199,8 +181,10 @@ class LabelsPlan(OneShape[DrawnByLabel]):
             return plan.noisy(counts, [next(left) for _ in plan.trees])
 
         labels = [None if one.plan is None else of(one.plan) for one in self.labels]
-        answered = [own for one, own in zip(self.labels, labels, strict=True) if one.plan is not None]
-        return labels, answered if self.adds_up else [of(self.whole)]
+        whole = [of(self.whole)] if self.whole.whole_draws else []
+        if self.whole.labels_add_up:
+            whole += [own for one, own in zip(self.labels, labels, strict=True) if one.plan is not None]
+        return labels, whole
 
     def read(self, *drawn: DrawnByLabel) -> dict[str, object]:
         """The labels, and all people."""
@@ -215,7 +199,7 @@ class LabelsPlan(OneShape[DrawnByLabel]):
 def _label(study: StudyDefinition, own: ShapeQuestion, crowd: Crowd) -> Label:
     checkpoint()
     try:
-        plan = of_crowd(study, own, crowd, int if own.adds_up else of_label)
+        plan = of_crowd(study, own, crowd, of_label if own.shape.whole_draws else int)
     except (BudgetExhausted, NotApplicable):
         return Label(where=own.where, crowd=crowd, plan=None)
     return Label(where=own.where, crowd=crowd, plan=None if plan.is_midpoint else plan)

@@ -13,6 +13,17 @@ from app.services.statistics.crowds import Crowd
 Part = Callable[[int], int]
 """What a part of the release may take of an offer [both in the study's currency]."""
 
+
+def of_whole(offer: int) -> int:
+    """What the tree of all people may take of an offer, beside that of a label."""
+    return offer // 3
+
+
+def of_label(offer: int) -> int:
+    """What is left for the tree of the label."""
+    return offer - of_whole(offer)
+
+
 _MEANS = {Relation.REPLACE_ONE: "adpm", Relation.ADD_REMOVE_ONE: "transformed"}
 
 

@@ -68,12 +68,15 @@ class ShapePlan(WeighedPlan[Noisy], PiecesPlan):
         return cls(crowd=crowd, plan=plan, costs=(), most=0, question=question)
 
     def of_labels(
-        self, labels: "Sequence[tuple[Crowd, ShapePlan | None]]", question: ShapeQuestion
+        self,
+        study: StudyDefinition,
+        question: ShapeQuestion,
+        crowd: Crowd,
+        labels: "Sequence[tuple[Crowd, ShapePlan | None]]",
     ) -> "ShapePlan":
         """See `OneShape`, and `app.estimators.label_shares`."""
-        own = [(crowd.people, one.plan) for crowd, one in labels if one is not None]
-        people = sum(crowd.people for crowd, _ in labels)
-        return replace(self, plan=whole_of(own, people, (question.tilt or 0) / MICRO))
+        own = [(one.people, plan.plan) for one, plan in labels if plan is not None]
+        return replace(self, plan=whole_of(own, crowd.people, (question.tilt or 0) / MICRO))
 
     def stepped(self, steps: Steps) -> Self:
         """See `PiecesPlan`."""

@@ -244,17 +244,24 @@ class OneShape(PricedPlan, Generic[Drawn]):
         """The noisy sums in what is drawn that answers to other questions are read off, too."""
         return None
 
-    def of_labels(self, labels: "Sequence[tuple[Crowd, Any]]", question: ShapeQuestion) -> Self:
-        """What reads the answer for all people off what is drawn for labels, and charges no one.
+    def of_labels(
+        self,
+        study: StudyDefinition,
+        question: ShapeQuestion,
+        crowd: Crowd,
+        labels: "Sequence[tuple[Crowd, Any]]",
+    ) -> Self:
+        """What answers for all people beside labels; it charges for its own draws, if it has any.
 
         Args:
+            study, question: What is asked.
+            crowd: All people; those of labels without an answer take no part.
             labels: For each declared label its people and its plan, None without an answer.
-            question: What is asked.
 
         Raises:
-            InternalFault: draws of this kind do not add up.
+            InternalFault: it has labels itself.
         """
-        raise InternalFault("The whole cannot be read off labels.")
+        raise InternalFault("What has labels is not made for one.")
 
 
 class Weighed(Protocol):

@@ -14,7 +14,7 @@ from app.estimators.quantile_tree import TreePlan
 from app.estimators.searched_ranks import Beside
 from app.estimators.tree_levels import Aim
 from app.services.shapes.parameters import AIM, read_aim, read_rank, read_whole
-from app.services.shapes.parts import Part, part_of
+from app.services.shapes.parts import Part, of_whole, part_of
 from app.services.shapes.plans import priced, weigh
 from app.services.shapes.priced_plan import WeighedPlan
 from app.services.shapes.questions import MEDIAN, QUANTILE, ShapeQuestion
@@ -34,6 +34,7 @@ class QuantilePlan(WeighedPlan[Grown]):
     """
 
     name, answers = QUANTILE, (QUANTILE, MEDIAN)
+    whole_draws = True
     summary = "Read off noisy counts of cells that come nearer to it level by level, with an interval."
     parts_of_document = ("estimate", "interval", "population_interval")
 
@@ -57,6 +58,12 @@ class QuantilePlan(WeighedPlan[Grown]):
         plan = tree_of(study, question, crowd, (rank,), part, beside)
         costs, most = priced(crowd, plan)
         return cls(crowd=crowd, plan=plan, costs=costs, most=most, grid=study.grid)
+
+    def of_labels(
+        self, study: StudyDefinition, question: ShapeQuestion, crowd: Crowd, labels: Sequence[object]
+    ) -> "QuantilePlan":
+        """See `OneShape`: a tree of its own."""
+        return self.of_crowd(study, question, crowd, of_whole)
 
     @property
     def joined(self) -> str:

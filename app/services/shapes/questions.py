@@ -123,6 +123,9 @@ class ShapeEstimator:
     labels_add_up: ClassVar[bool] = False
     """Whether, with `by`, the answer for all people is read off the noisy sums of labels."""
 
+    whole_draws: ClassVar[bool] = False
+    """Whether, with `by`, the answer for all people has a tree of its own, for a part of each offer."""
+
     many_numbers: ClassVar[bool] = False
     """Whether an answer has several numbers for each label, so that pages show some labels of a long one."""
 

@@ -191,7 +191,7 @@ def plan_step(
     answered = [one.plan for one in labels if one.plan is not None]
     off_labels = bool(answered) and question.estimator != COORDINATES
     if off_labels:
-        together = answered[0].of_labels([(one.crowd, one.plan) for one in labels], question)
+        together = answered[0].of_labels(study, question, crowd, [(one.crowd, one.plan) for one in labels])
         whole = together.stepped(planner.drawn(kept, [piece.number for piece in kept]))
     else:
         whole = planner.reading(here, replace(everyone, crowd=crowd), kept, [piece.number for piece in kept])
