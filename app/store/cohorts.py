@@ -33,6 +33,7 @@ this holds for both relations; in add_remove_one studies cohorts are shown to ad
 groups as before.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -231,12 +232,18 @@ CLEAR_TALLY = Sql("DELETE FROM tally WHERE study_id = :study_id AND epoch <= :se
 
 MARK_FOLDED = Sql("UPDATE study SET folded_epoch = :sealed WHERE id = :study_id")
 
-COHORT_COLUMNS = "id, trust, epsilon, carried, spent, count, total, total_squares, reach, segment"
-
 TRUSTS = {trust.value: trust for trust in Trust}
 
-READ_COHORTS = Sql(f"""
-    SELECT {COHORT_COLUMNS} FROM cohort WHERE study_id = :study_id AND count > 0 ORDER BY id
+# A column comes as one array, sums of any size as JSON: the driver reads tens of thousands of cohorts so in a
+# fourth of the time that it takes for rows.
+READ_COHORTS = Sql("""
+    SELECT array_agg(id ORDER BY id) AS id, array_agg(CAST(trust AS text) ORDER BY id) AS trust,
+           array_agg(epsilon ORDER BY id) AS epsilon, array_agg(carried ORDER BY id) AS carried,
+           array_agg(spent ORDER BY id) AS spent, array_agg(count ORDER BY id) AS count,
+           CAST(json_agg(total ORDER BY id) AS text) AS total,
+           CAST(json_agg(total_squares ORDER BY id) AS text) AS total_squares,
+           array_agg(reach ORDER BY id) AS reach, array_agg(segment ORDER BY id) AS segment
+    FROM cohort WHERE study_id = :study_id AND count > 0
 """)
 
 PAGE_COHORTS = Sql.of(CohortLine)("""
@@ -345,11 +352,12 @@ async def _aggregate(connection: Connection, study_id: int, epochs: Epochs, *, l
 
 async def read_cohorts(connection: Connection, study_id: int) -> Cohorts:
     """All folded cohorts with at least one live member, in the order of their ids."""
-    rows = await READ_COHORTS.all(connection, study_id=study_id)
-    if not rows:
+    found = dict((await READ_COHORTS.one(connection, study_id=study_id)).items())
+    if found["id"] is None:
         return Cohorts.of([])
-    columns = dict(zip(COHORT_COLUMNS.split(", "), zip(*rows, strict=True), strict=True))
-    return Cohorts({**columns, "trust": [TRUSTS[trust] for trust in columns["trust"]]}, len(rows))
+    sums = {name: json.loads(found[name]) for name in ("total", "total_squares")}
+    trusts = list(map(TRUSTS.__getitem__, found["trust"]))
+    return Cohorts({**found, **sums, "trust": trusts}, len(trusts))
 
 
 async def page_cohorts(connection: Connection, study_id: int, *, after: int, limit: int) -> list[CohortLine]:

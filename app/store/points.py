@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Sequence
 from uuid import UUID
 
 from app.core.cohort import Cohort
-from app.store.cohorts import COHORT_COLUMNS
 from app.store.membership import IS_MEMBER
 from app.store.sql import Connection, Sql
 
@@ -15,8 +14,8 @@ READ_RELEASE = Sql("SELECT study_id, epoch FROM release WHERE id = :release_id")
 
 # Public people of later epochs than the session's do not join it, and of central cohorts those that paid for
 # the round before go on.
-READ_PARTICIPANTS = Sql.of(Cohort)(f"""
-    SELECT {COHORT_COLUMNS} FROM cohort
+READ_PARTICIPANTS = Sql.of(Cohort)("""
+    SELECT id, trust, epsilon, carried, spent, count, total, total_squares, reach, segment FROM cohort
     WHERE study_id = :study_id AND count > 0
       AND CASE WHEN trust = 'public' THEN epoch <= :epoch
                ELSE id IN (SELECT cohort_id FROM charge WHERE charge.release_id = :release_id) END

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import repeat
 from operator import ge, sub
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from app.core.cohort import Cohort, Cohorts, Group, Groups, Reports
 from app.core.errors import BudgetExhausted, InternalFault
@@ -76,7 +76,7 @@ class Crowd:
         merged: dict[tuple[Trust, int, bool, int, int, bool], int] = {}
         key: tuple[Trust, int, bool, int, int, bool]
         secret = bool(question.by) and study.hides_people
-        labels = _labels(study, question.by, here) if secret else repeat(0, len(here))
+        labels = _labels(study, question.by, here) if secret else (0,) * len(here)
         trusts, epsilons, carrieds = map(here.column, ("trust", "epsilon", "carried"))
         offers = {epsilon: question.offer(epsilon) for epsilon in set(epsilons)}
         if taking_part is None:
@@ -85,12 +85,13 @@ class Crowd:
             everyone_able = map(ge, map(most.__getitem__, epsilons), here.column("spent"))
         else:
             everyone_able = map(taking_part.__contains__, here.column("id"))
-        # Years of epochs have many cohorts, and few that differ in these.
+        inside = map(ge, here.column("segment"), repeat(INSIDE))
         reported = here.column("reported")
-        inside = [segment >= INSIDE for segment in here.column("segment")]
-        kinds = list(zip(trusts, epsilons, carrieds, everyone_able, labels, reported, inside, strict=True))
+        columns = trusts, epsilons, carrieds, list(everyone_able), labels, reported, list(inside)
+        keys, firsts = _kinds(columns)
+        kinds = zip(*(map(column.__getitem__, firsts) for column in columns), strict=True)
         place_of = {}
-        for kind in dict.fromkeys(kinds):
+        for first, kind in zip(firsts, kinds, strict=True):
             trust, epsilon, carried, able, label, told, narrow = kind
             if trust is Trust.CENTRAL:
                 key = trust, offers[epsilon], able, label, 0, False
@@ -101,11 +102,11 @@ class Crowd:
                 key = trust, epsilon - carried, True, label, told, narrow
             else:
                 key = trust, 0, trust is Trust.PUBLIC, label, 0, False
-            place_of[kind] = merged.setdefault(key, len(merged))
+            place_of[keys[first]] = merged.setdefault(key, len(merged))
         return _grouped(
             study,
             here,
-            [place_of[kind] for kind in kinds],
+            list(map(place_of.__getitem__, keys)),
             [trust for trust, *_ in merged],
             [offer for _, offer, *_ in merged],
             [able for _, _, able, *_ in merged],
@@ -315,6 +316,15 @@ def members_of(study: StudyDefinition, by: str, people: Cohorts) -> dict[str, li
     for place, number in enumerate(number_of):
         members[labels[number]].append(place)
     return members
+
+
+def _kinds(columns: Sequence[Sequence[Any]]) -> tuple[Sequence[Any], list[int]]:
+    """What tells rows of columns apart, and the first row of each kind, in order."""
+    # Years of epochs have many cohorts, and few that differ: most columns have one value.
+    varied = [column for column in columns if column and column.count(column[0]) < len(column)]
+    keys = varied[0] if len(varied) == 1 else list(zip(*(varied or columns[:1]), strict=True))
+    # The last to be noted is the first row.
+    return keys, sorted(dict(zip(reversed(keys), reversed(range(len(keys))), strict=True)).values())
 
 
 def _grouped(
