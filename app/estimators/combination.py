@@ -24,11 +24,11 @@ References:
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from operator import mul
-from typing import TypeAlias
+from operator import mul, truediv
+from typing import TypeAlias, TypeVar, overload
 
 import numpy as np
 import scipy
@@ -45,10 +45,63 @@ from app.estimators.linear import combine, sizes_of
 from app.estimators.moments import with_both
 from app.estimators.reports import noise_variance, stands_for
 
+T = TypeVar("T")
+
 _ROUNDS = 40
 
 Matrix: TypeAlias = "NDArray[np.float64] | scipy.sparse.csr_array"
 """Of many parts sparse: a group is in few of them."""
+
+
+class Weights(Sequence[Mapping[int, int]]):
+    """For each group the weight of one of its people in each sum that they are in, by columns.
+
+    Attributes:
+        lengths: In how many sums the people of each group are.
+        sums, weights: Which ones, by their places, and what they weigh there: of one group after the other.
+    """
+
+    def __init__(self, lengths: Sequence[int], sums: Sequence[int], weights: Sequence[int]) -> None:
+        self.lengths, self.sums, self.weights = lengths, sums, weights
+        self._ends = list(itertools.accumulate(lengths, initial=0))
+
+    @classmethod
+    def of(cls, rows: Sequence[Mapping[int, int]]) -> "Weights":
+        """The same of each group by itself; themselves where they have columns already."""
+        if isinstance(rows, cls):
+            return rows
+        chain = itertools.chain.from_iterable
+        weights = list(chain(row.values() for row in rows))
+        return cls(list(map(len, rows)), list(chain(rows)), weights)
+
+    def by_group(self, values: Iterable[T]) -> Iterator[T]:
+        """What groups have, one value each, for each of the weights."""
+        each = zip(values, self.lengths, strict=True)
+        return itertools.chain.from_iterable(itertools.starmap(itertools.repeat, each))
+
+    def masses(self, counts: Sequence[int], pieces: int) -> list[int]:
+        """What all people weigh together in each sum, by how many people are in each group."""
+        found = [0] * pieces
+        weighed = map(mul, self.weights, self.by_group(counts))
+        for piece, mass in zip(self.sums, weighed, strict=True):
+            found[piece] += mass
+        return found
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @overload
+    def __getitem__(self, place: int) -> Mapping[int, int]: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Mapping[int, int]]: ...
+
+    def __getitem__(self, place: int | slice) -> Mapping[int, int] | Sequence[Mapping[int, int]]:
+        if isinstance(place, slice):
+            return [self[one] for one in range(len(self))[place]]
+        one = range(len(self))[place]
+        among = slice(self._ends[one], self._ends[one + 1])
+        return dict(zip(self.sums[among], self.weights[among], strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +110,7 @@ class Sums:
 
     Attributes:
         groups: Central groups by what they weigh and whether they are there, then all others, length G.
-        weights: For each group the weight of one of its people in each sum that they are in.
+        weights: For each group the weight of one of its people in each sum that they are in, see `Weights`.
         absent: Whether the people of a group have left, shape (G,).
         scales: Of the Laplace noise of each sum, length P [units of the sum].
         counted: What a noisy sum is divided by to be one, length P: see
@@ -68,7 +121,7 @@ class Sums:
     """
 
     groups: Sequence[Group]
-    weights: tuple[Mapping[int, int], ...]
+    weights: Sequence[Mapping[int, int]]
     absent: NDArray[np.bool_]
     scales: tuple[float, ...]
     public_weight: int
@@ -206,10 +259,8 @@ class _Parts:
         known = groups.able(Trust.PUBLIC)
         local = groups.able(Trust.LOCAL) if linear.reports else ()
         public = sum(counts[place] for place in known)
-        masses = [0] * pieces
-        for count, weights in zip(counts, sums.weights, strict=True):
-            for piece, weight in weights.items():
-                masses[piece] += weight * count
+        weights = Weights.of(sums.weights)
+        masses = weights.masses(counts, pieces)
         # Attached public people are in every part as they would be in one sum over all.
         total = sum(masses)
         attached = linear.attached and total > 0
@@ -235,13 +286,9 @@ class _Parts:
             heard[place] = {reports_from + number: 1 / counts[place]}
             noises.append(noise_variance(groups[place], linear.expected_variance) / counts[place])
         # Rows of central groups, and behind them those of all others.
-        entries: list[float] = []
-        places: list[int] = []
-        for weights in sums.weights:
-            for piece, weight in weights.items():
-                entries.append(weight * over[piece] / under[piece])
-                places.append(piece)
-        lengths = list(map(len, sums.weights))
+        of_mass = map(mul, weights.weights, map(over.__getitem__, weights.sums))
+        entries = list(map(truediv, of_mass, map(under.__getitem__, weights.sums)))
+        places, lengths = list(weights.sums), list(weights.lengths)
         for place, parts in sorted(heard.items()):
             entries += parts.values()
             places += parts

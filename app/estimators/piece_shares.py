@@ -21,6 +21,7 @@ that of all parts, times their shares, and the rest depends on the weights of pe
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from operator import truediv
 
 import numpy as np
 import scipy
@@ -28,7 +29,7 @@ import scipy
 from app.core.cohort import Groups
 from app.core.study import Currency, Relation, Trust
 from app.estimators.choice_reports import Reported, ReportNoise
-from app.estimators.combination import Sums, best_shares
+from app.estimators.combination import Sums, Weights, best_shares
 from app.estimators.deviations import Deviations, tilts_of
 from app.estimators.linear import silent_of, sizes_of
 from app.estimators.reports import stands_for
@@ -66,20 +67,15 @@ def combined_shares(
     """
     groups, pieces = Groups.of(sums.groups), len(sums.scales)
     counts, sizes, times = groups.column("count"), sizes_of(groups), 1 if sums.normal else 2
-    masses = [0] * pieces
-    for count, weights in zip(counts, sums.weights, strict=True):
-        for piece, weight in weights.items():
-            masses[piece] += weight * count
+    weights = Weights.of(sums.weights)
+    masses = weights.masses(counts, pieces)
     known = [
         place for place, trust in enumerate(groups.column("trust")) if trust is Trust.PUBLIC and counts[place]
     ]
     public = sum(counts[place] for place in known)
     # One column a part: pieces, public people if there are any, and each group of reports.
-    entries = [
-        (weight / masses[piece], place, piece)
-        for place, weights in enumerate(sums.weights)
-        for piece, weight in weights.items()
-    ]
+    of_mass = map(truediv, weights.weights, map(masses.__getitem__, weights.sums))
+    entries = list(zip(of_mass, weights.by_group(range(len(groups))), weights.sums, strict=True))
     alone = counts_of(bins, Relation.REPLACE_ONE) == 1 and not both
     all_bins = bins * times * (2 if alone else 1)
     noises = [all_bins * (scale / mass) ** 2 for scale, mass in zip(sums.scales, masses, strict=True)]

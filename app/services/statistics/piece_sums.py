@@ -1,15 +1,16 @@
 """The noisy sums of a question as estimators combine them: see `app.services.statistics.steps`."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import chain
+from collections.abc import Sequence
+from itertools import chain, compress
+from operator import eq
 
 import numpy as np
 
 from app.core.cohort import Cohort, Cohorts, Groups
 from app.core.piece import Piece
 from app.core.study import Trust
-from app.estimators.combination import Sums
+from app.estimators.combination import Sums, Weights
 from app.services.statistics.piece_noise import PieceNoise
 
 Weighs = tuple[tuple[int, int], ...]
@@ -36,18 +37,25 @@ def sums_of(
     held = Counter(chain.from_iterable(piece.column("cohort_id") for piece in pieces))
     # Most cohorts are in one piece alone, with all who were in it: they are added up by their weights. The
     # others are looked at one by one, with what a person weighs in which piece and how many were drawn there.
-    several = {cohort for cohort, times in held.items() if times > 1} if held.total() > len(held) else ()
-    weighed: list[Mapping[int, int]] = []
+    several = set[int]()
+    if held.total() > len(held):
+        several = {cohort for cohort, times in held.items() if times > 1}
+    places: list[int] = []
+    weighed: list[int] = []
     sizes: list[int] = []
     mixed: dict[int, list[tuple[int, int, int]]] = {}
     for place, piece in enumerate(pieces):
-        alone: dict[int, int] = {}
-        for cohort, weight, drawn in piece.rows("cohort_id", "weight", "count"):
-            if counts.get(cohort) == drawn and cohort not in several:
-                alone[weight] = alone.get(weight, 0) + drawn
-            else:
-                mixed.setdefault(cohort, []).append((place, weight, drawn))
-        weighed += [{place: weight} for weight in alone]
+        members, each, drawn = map(piece.column, ("cohort_id", "weight", "count"))
+        if not several.isdisjoint(members) or not all(map(eq, map(counts.get, members), drawn)):
+            whole: list[bool] = []
+            for cohort, weight, count in zip(members, each, drawn, strict=True):
+                whole.append(counts.get(cohort) == count and cohort not in several)
+                if not whole[-1]:
+                    mixed.setdefault(cohort, []).append((place, weight, count))
+            each, drawn = list(compress(each, whole)), list(compress(drawn, whole))
+        alone = _added_up(each, drawn)
+        places += [place] * len(alone)
+        weighed += alone
         sizes += alone.values()
     present, gone = Counter[Weighs](), Counter[Weighs]()
     if not held.keys() >= counts.keys():
@@ -62,9 +70,9 @@ def sums_of(
             weighs = tuple((place, weight) for place, weight, drawn in pieces_of if drawn >= count)
             gone[weighs] += count - stayed
             stayed = count
-    weighed += map(dict, (*present, *gone))
+    apart = [*present, *gone]
     sizes += (*present.values(), *gone.values())
-    central, trusts = len(weighed), people.column("trust")
+    central, trusts = len(sizes), people.column("trust")
     rest = [place for place, trust in enumerate(trusts) if trust is not Trust.CENTRAL]
     others = people.some(rest)
     columns: dict[str, Sequence[object]] = {
@@ -78,10 +86,24 @@ def sums_of(
     public = [weights[place] for place in rest if trusts[place] is Trust.PUBLIC]
     return Sums(
         groups=Groups(columns, central + len(others)),
-        weights=(*weighed, *({} for _ in others)),
+        weights=Weights(
+            [1] * len(weighed) + [*map(len, apart)] + [0] * len(others),
+            places + [place for weighs in apart for place, _ in weighs],
+            weighed + [weight for weighs in apart for _, weight in weighs],
+        ),
         absent=np.repeat([False, True, False], [central - len(gone), len(gone), len(others)]),
         scales=tuple(noise.scale(piece.unit, piece.share) for piece in pieces),
         counted=tuple(noise.counted(piece.share) for piece in pieces),
         normal=noise.normal,
         public_weight=max(public, default=0),
     )
+
+
+def _added_up(each: Sequence[int], counts: Sequence[int]) -> dict[int, int]:
+    """The people of each weight, of those of cohorts."""
+    found = dict(zip(each, counts, strict=True))
+    if len(found) < len(each):
+        found = dict.fromkeys(found, 0)
+        for weight, count in zip(each, counts, strict=True):
+            found[weight] += count
+    return found

@@ -15,7 +15,7 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import Trust
 from app.estimators.accuracy import WORST_VARIANCE
-from app.estimators.combination import Sums, _Parts, combination_plan
+from app.estimators.combination import Sums, Weights, _Parts, combination_plan
 from app.estimators.interface import UNIT_SCALE, Linear
 from app.estimators.reports import noise_variance
 from tests.support.groups import local, public, replace_one
@@ -173,6 +173,19 @@ def test_with_a_tilt_it_is_nearly_what_a_general_solver_finds(tilt, excess, sums
     shares, best = shares_of(sums, tilt), oracle.error(oracle.solve())
     assert shares.min() >= 0
     assert (1 - 1e-3) * best - 1e-15 <= oracle.error(shares) <= (1 + excess) * best
+
+
+@given(rows=st.lists(st.dictionaries(st.integers(0, 3), st.integers(1, 2**70), max_size=3)), data=st.data())
+def test_weights_by_columns_are_those_of_each_group(rows, data):
+    counts = [data.draw(st.integers(0, 9)) for _ in rows]
+    weights = Weights.of(rows)
+
+    assert list(weights) == rows
+    assert list(weights[1:]) == rows[1:]
+    assert [list(row.items()) for row in weights] == [list(row.items()) for row in rows]
+    assert weights.masses(counts, 4) == [
+        sum(row.get(piece, 0) * count for row, count in zip(rows, counts, strict=True)) for piece in range(4)
+    ]
 
 
 def test_control_equal_shares_are_far_from_the_best_ones():
