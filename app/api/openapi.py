@@ -134,6 +134,9 @@ def install(app: FastAPI) -> None:
                 }
             }
             _name_estimators(document)
+            for schema in components["schemas"].values():
+                for example in schema.get("examples", ()):
+                    _say_null(example, schema, components["schemas"])
             app.openapi_schema = document
         return app.openapi_schema
 
@@ -150,6 +153,21 @@ def _name_estimators(document: Mapping[str, Any]) -> None:
                 kinds += [media["schema"]["properties"]["estimator"]] if _asks(media["schema"]) else []
             for kind in kinds:
                 kind["enum"] = [AUTO, *ESTIMATORS]
+
+
+def _say_null(example: object, schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> None:
+    """Have an example say null where a field is required: FastAPI leaves out every null."""
+    schema = schemas.get(schema.get("$ref", "").rpartition("/")[2], schema)
+    for alternative in schema.get("anyOf", ()):
+        _say_null(example, alternative, schemas)
+    if isinstance(example, list):
+        for item in example:
+            _say_null(item, schema.get("items", {}), schemas)
+    elif isinstance(example, dict):
+        for name in schema.get("required", ()):
+            example.setdefault(name, None)
+        for name, value in example.items():
+            _say_null(value, schema.get("properties", {}).get(name, {}), schemas)
 
 
 def _asks(schema: Mapping[str, Any]) -> bool:

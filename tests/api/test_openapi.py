@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
+from jsonschema_rs import Draft202012Validator
 
 from app.api.routing import StrictRoute
 from app.main import create_app
@@ -114,6 +115,20 @@ def test_every_document_has_an_example(document: dict[str, Any]) -> None:
         for media_type, content in operation.get("requestBody", {}).get("content", {}).items():
             text = str(content) + str(_referenced(document, content["schema"]))
             assert "example" in text, (name, media_type)
+
+
+def test_every_example_fits_its_schema(document: dict[str, Any]) -> None:
+    components = document["components"]
+    checked = 0
+    for name, schema in components["schemas"].items():
+        judge = Draft202012Validator({"$ref": f"#/components/schemas/{name}", "components": components})
+        for example in schema.get("examples", ()):
+            checked += 1
+            assert [one.message for one in judge.iter_errors(example)] == [], name
+            if required := schema.get("required"):
+                less = {field: value for field, value in example.items() if field != required[0]}
+                assert not judge.is_valid(less), "the control"
+    assert checked > 15
 
 
 def _referenced(document: dict[str, Any], schema: dict[str, Any]) -> Any:

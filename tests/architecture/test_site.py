@@ -2,6 +2,7 @@
 
 import json
 import os
+import py_compile
 import re
 import subprocess
 import sys
@@ -29,6 +30,8 @@ MOST_WORDS = 25_000
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("site")
+    # What Python leaves beside pages where it may.
+    assert Path(py_compile.compile(str(ROOT / "docs/generate.py")) or "").exists()
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(directory)],
         cwd=ROOT,
@@ -46,6 +49,12 @@ def test_every_page_is_built(site: Path):
     for page in (ROOT / "docs").rglob("*.md"):
         assert (site / page.relative_to(ROOT / "docs")).with_suffix(".html").exists(), page.name
     assert "added on purpose" in (site / "index.html").read_text(encoding="utf-8")
+
+
+def test_the_site_has_pages_and_what_they_show_alone(site: Path):
+    made = {path.suffix for path in site.rglob("*") if path.is_file()}
+    assert made & {".py", ".pyc", ".ipynb"} == set()
+    assert not list(site.rglob("__pycache__"))
 
 
 def test_nothing_is_loaded_from_elsewhere(site: Path):

@@ -2,13 +2,13 @@
 
 from datetime import date, datetime
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from app.core.figures import StudySummary
 from app.core.study import Trust
 from app.web.documents.budget import AmountsOut
 from app.web.documents.lists import PageOut
-from app.web.documents.study_out import StudyOut
+from app.web.documents.study_out import EXAMPLE, StudyOut
 from app.web.documents.types import DigestOut, EpsilonOut, IdOut, Mu2Out, WireOut
 
 
@@ -86,6 +86,12 @@ class DaysOut(PageOut[DayOut]):
 
 class StudyFiguresOut(StudyOut):
     """A study with how much of it is there and left."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [EXAMPLE | {"people": 230, "reserved": 345, "spent": 34.5, "can_pay_percent": 100}]
+        }
+    )
 
     people: int = Field(description="With a live contribution.")
     reserved: EpsilonOut = Field(description="By live contributions; sessions hold more.")

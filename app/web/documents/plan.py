@@ -169,76 +169,73 @@ class PlannedOut(WireOut):
     )
 
 
+EXAMPLE: dict[str, Any] = {
+    "estimators": [
+        {
+            "estimator": "adpm",
+            "summary": "personal epsilons, exact",
+            "chosen": True,
+            "predicted_error": 0.42,
+            "predicted_error_at_tilt_0": 0.31,
+            "epsilon_max": 0.15,
+            "epsilon_max_total": 0.3,
+            "mu2_max": None,
+            "answers_left": 10,
+            "one_report_moves": None,
+            "half_width": 0.8,
+            "population_predicted_error": 0.61,
+            "population_half_width": 1.2,
+            "gain": None,
+            "expected_range": None,
+            "expected_values": None,
+            "statistics": ["mean", "sum", "variance", "sd"],
+        }
+    ],
+    "share": 0.2,
+    "share_before": 0.1,
+    "tilt": 0.1,
+    "about": None,
+    "least_epsilon": None,
+    "assumption": assumption(100_000),
+    "stands": {
+        "release": "6a2f41a3-c54c-4b2d-9a51-0d5c9d3f7a10",
+        "share": 0.1,
+        "estimate": 41.37,
+        "interval": {
+            "level": 0.95,
+            "lower": 39.77,
+            "upper": 42.97,
+            "coverage": "worst_case",
+        },
+        "half_width": 1.6,
+        "people": 1000,
+        "created_at": "2030-01-31T12:00:00Z",
+    },
+    "free": False,
+    "newcomers": {
+        "people": 230,
+        "epsilon_max": 0.15,
+        "epsilon_max_total": 0.15,
+        "mu2_max": None,
+        "predicted_error": 0.7,
+        "half_width": 1.4,
+        "population_predicted_error": 0.83,
+        "population_half_width": 1.6,
+    },
+    "refusal": None,
+    "in_words": "now 41.4 ± 1.6; for another 0.1 of each epsilon ± 0.80, half of its 95 % "
+    "interval, which costs a person at most 0.15; newcomers only: ± 1.4, which costs the "
+    "230 new people at most 0.15",
+}
+
+
 class PlanOut(WireOut):
     """What stands, and what more would give and cost. Nothing is spent.
 
     Every estimator that has an answer, the one that is taken first, then the most accurate one.
     """
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "estimators": [
-                        {
-                            "estimator": "adpm",
-                            "summary": "personal epsilons, exact",
-                            "chosen": True,
-                            "predicted_error": 0.42,
-                            "predicted_error_at_tilt_0": 0.31,
-                            "epsilon_max": 0.15,
-                            "epsilon_max_total": 0.3,
-                            "mu2_max": None,
-                            "answers_left": 10,
-                            "one_report_moves": None,
-                            "half_width": 0.8,
-                            "population_predicted_error": 0.61,
-                            "population_half_width": 1.2,
-                            "gain": None,
-                            "expected_range": None,
-                            "expected_values": None,
-                            "statistics": ["mean", "sum", "variance", "sd"],
-                        }
-                    ],
-                    "share": 0.2,
-                    "share_before": 0.1,
-                    "tilt": 0.1,
-                    "about": None,
-                    "least_epsilon": None,
-                    "assumption": assumption(100_000),
-                    "stands": {
-                        "release": "6a2f41a3-c54c-4b2d-9a51-0d5c9d3f7a10",
-                        "share": 0.1,
-                        "estimate": 41.37,
-                        "interval": {
-                            "level": 0.95,
-                            "lower": 39.77,
-                            "upper": 42.97,
-                            "coverage": "worst_case",
-                        },
-                        "half_width": 1.6,
-                        "people": 1000,
-                        "created_at": "2030-01-31T12:00:00Z",
-                    },
-                    "free": False,
-                    "newcomers": {
-                        "people": 230,
-                        "epsilon_max": 0.15,
-                        "epsilon_max_total": 0.15,
-                        "mu2_max": None,
-                        "predicted_error": 0.7,
-                        "half_width": 1.4,
-                        "population_predicted_error": 0.83,
-                        "population_half_width": 1.6,
-                    },
-                    "refusal": None,
-                    "in_words": "now 41.4 ± 1.6; for another 0.1 of each epsilon ± 0.80, half of its 95 % "
-                    "interval, which costs a person at most 0.15; newcomers only: ± 1.4, which costs the "
-                    "230 new people at most 0.15",
-                }
-            ]
-        }
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
 
     share: float = Field(description="The part of each epsilon that the question would use in all.")
     share_before: float = Field(description="What it has used; the price is that of the rest.")

@@ -3,16 +3,20 @@
 from collections.abc import Sequence
 from typing import Self
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from app.core.study import Study
 from app.services.statistics.drafting import Planned, charges_of
-from app.web.documents.plan import PlanOut
+from app.web.documents.plan import EXAMPLE, PlanOut
 from app.web.documents.types import EpsilonOut, Mu2Out, WireOut
 
 
 class PlannedQuestionOut(PlanOut):
     """The plan of one of several questions, as if it alone were asked."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [EXAMPLE | {"epsilon_max": 0.15, "mu2_max": None}]}
+    )
 
     epsilon_max: EpsilonOut = Field(
         description="What its answer would charge a person at most; 0 where it costs nothing or is refused."

@@ -1,7 +1,7 @@
 """A study as clients see it."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -15,8 +15,27 @@ from app.core.study import (
     Trust,
 )
 from app.web.documents.measure import MeasureOut
-from app.web.documents.study import EXAMPLE
+from app.web.documents.study import EXAMPLE as GIVEN
 from app.web.documents.types import DeltaOut, EpsilonOut, IdOut, ShareOut, TiltOut, WireOut
+
+EXAMPLE: dict[str, Any] = {
+    **GIVEN,
+    "description": "",
+    "series": None,
+    "step": 1.1175870895385742e-7,
+    "epsilons": [],
+    "tilt": 0.1,
+    "noise": "laplace",
+    "delta": 0,
+    "dimension": 1,
+    "local_mechanism": "laplace",
+    "attributes": {"region": ["north", "south"]},
+    "choices": [],
+    "measures": {},
+    "texts": {},
+    "state": "open",
+    "created_at": "2030-01-31T12:00:00Z",
+}
 
 
 class EpsilonRangeOut(WireOut):
