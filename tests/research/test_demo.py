@@ -102,6 +102,7 @@ def test_the_demo_tells_its_story_leaves_a_service_and_stops_everything_when_int
         assert time.monotonic() - started < ALLOWED_SECONDS
         story = running.output
 
+        assert "\N{HORIZONTAL ELLIPSIS}" not in story, "a heading or a cell was cut off"
         used = re.findall(r"^(adpm|uniform|kvh|transformed)\b", story, re.MULTILINE)
         assert used == ["adpm", "uniform", "kvh", "transformed"]
         for mean in ("9.009", "29.074", "0.322"):

@@ -125,7 +125,7 @@ def _tell(service: Service, studies: tuple[Survey, Survey, Survey], late: Survey
         show_sharpening(sdk(analyse), contributor, studies[1])
         _heading("Who comes later pays for herself, and no one else pays again")
         show_newcomers(sdk(analyse), contributor, device, studies[1], late)
-        _heading("Noise of its own costs its full price, until it is no gain, and until the budget runs out")
+        _heading("Noise of its own costs its full price, until it is no gain or none is left")
         show_exhaustion(analyst, contributor, studies[1])
         _heading("What one woman has spent")
         show_statement(contributor, studies[1].records[0].subject)
