@@ -55,6 +55,14 @@ class Cohorts(Columns[Cohort]):
     kind = Cohort
     __slots__ = ()
 
+    @property
+    def not_central(self) -> Sequence[int]:
+        """Places of those of local and public people, ascending."""
+        trusts = self.column("trust")
+        if trusts.count(Trust.CENTRAL) == len(trusts):
+            return ()
+        return [place for place, trust in enumerate(trusts) if trust is not Trust.CENTRAL]
+
 
 FARTHEST = 0.005
 """Of all reports of a study this many lie further out than they count, on average, on each side."""

@@ -24,7 +24,7 @@ References:
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import mul, truediv
@@ -74,8 +74,10 @@ class Weights(Sequence[Mapping[int, int]]):
         weights = list(chain(row.values() for row in rows))
         return cls(list(map(len, rows)), list(chain(rows)), weights)
 
-    def by_group(self, values: Iterable[T]) -> Iterator[T]:
+    def by_group(self, values: Sequence[T]) -> Iterator[T]:
         """What groups have, one value each, for each of the weights."""
+        if len(values) == len(self) and max(self.lengths, default=0) <= 1:
+            return itertools.compress(values, self.lengths)
         each = zip(values, self.lengths, strict=True)
         return itertools.chain.from_iterable(itertools.starmap(itertools.repeat, each))
 

@@ -5,7 +5,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache
-from operator import eq
+from itertools import compress
+from operator import eq, sub
 from typing import Any, ClassVar
 
 from app.core.cohort import Cohort, Cohorts
@@ -116,10 +117,12 @@ def in_all(pieces: Sequence[Piece], of: Callable[[Piece], Sequence[int]]) -> dic
     """
     found: dict[int, int] = {}
     for piece in pieces:
-        own = dict(zip(piece.column("cohort_id"), of(piece), strict=True))
+        members = piece.column("cohort_id")
+        own = dict(zip(members, of(piece), strict=True))
         # Most cohorts are in one piece alone, so that hardly any is looked at by itself.
-        for cohort in found.keys() & own.keys():
-            own[cohort] += found[cohort]
+        if not found.keys().isdisjoint(members):
+            for cohort in found.keys() & own.keys():
+                own[cohort] += found[cohort]
         found |= own
     return found
 
@@ -176,12 +179,8 @@ class PieceLedger:
         self._resolved, self._noise = resolved, noise
         ids = self.cohorts.column("id")
         self._counts = dict(zip(ids, self.cohorts.column("count"), strict=True))
-        self._left = {
-            cohort: epsilon - spent
-            for cohort, epsilon, spent in zip(
-                ids, self.cohorts.column("epsilon"), self.cohorts.column("spent"), strict=True
-            )
-        }
+        left = map(sub, self.cohorts.column("epsilon"), self.cohorts.column("spent"))
+        self._left = dict(zip(ids, left, strict=True))
         self.paid, self.given = in_all(pieces, charged), in_all(pieces, given)
         self.kept, settled, self.finer, self.closed = self._refine()
         self.joining, self.unable = self._joining(settled)
@@ -249,9 +248,12 @@ class PieceLedger:
         joining: dict[int, int] = {}
         unable: dict[int, int] = {}
         offer_of = cache(self._resolved.offer)
-        fields = ("id", "trust", "epsilon", "count")
-        for cohort, trust, epsilon, count in zip(*map(self.cohorts.column, fields), strict=True):
-            if trust is not Trust.CENTRAL or cohort in settled:
+        # Most of many cohorts are in pieces already.
+        new = [cohort not in settled for cohort in self.cohorts.column("id")]
+        columns = map(self.cohorts.column, ("id", "trust", "epsilon", "count"))
+        rows = zip(*(compress(column, new) for column in columns), strict=True)
+        for cohort, trust, epsilon, count in rows:
+            if trust is not Trust.CENTRAL:
                 continue
             if self.given.get(cohort, 0) >= self._resolved.share:
                 continue
@@ -373,8 +375,7 @@ class PieceLedger:
         """Cohorts whose sums the step reads: of pieces that are drawn, and all that are not central."""
         costs = dict(charges.rows("cohort_id", "epsilon"))
         read = {cohort for piece in kept if piece.number in finer for cohort in piece.column("cohort_id")}
-        everyone = self.cohorts.rows("id", "trust")
-        read.update([cohort for cohort, trust in everyone if trust is not Trust.CENTRAL])
+        read.update(map(self.cohorts.column("id").__getitem__, self.cohorts.not_central))
         ids = sorted(read)
         columns = {
             "cohort_id": ids,

@@ -34,12 +34,13 @@ def sums_of(
     """
     here = Cohorts.of(cohorts)
     counts = dict(zip(here.column("id"), here.column("count"), strict=True))
-    held = Counter(chain.from_iterable(piece.column("cohort_id") for piece in pieces))
+    every = [piece.column("cohort_id") for piece in pieces]
+    held = set[int]().union(*every)
     # Most cohorts are in one piece alone, with all who were in it: they are added up by their weights. The
     # others are looked at one by one, with what a person weighs in which piece and how many were drawn there.
     several = set[int]()
-    if held.total() > len(held):
-        several = {cohort for cohort, times in held.items() if times > 1}
+    if sum(map(len, every)) > len(held):
+        several = {cohort for cohort, times in Counter(chain.from_iterable(every)).items() if times > 1}
     places: list[int] = []
     weighed: list[int] = []
     sizes: list[int] = []
@@ -58,7 +59,7 @@ def sums_of(
         weighed += alone
         sizes += alone.values()
     present, gone = Counter[Weighs](), Counter[Weighs]()
-    if not held.keys() >= counts.keys():
+    if not held >= counts.keys():
         for cohort, trust, count in here.rows("id", "trust", "count"):
             if cohort not in held and trust is Trust.CENTRAL:
                 present[()] += count

@@ -398,7 +398,8 @@ def take(step: MeanStep, cohorts: Sequence[Cohort]) -> tuple[Conclusion, Taken]:
 def read(plan: Plan, pieces: Sequence[Piece], cohorts: Sequence[Cohort]) -> Conclusion:
     """The answer of a plan that reads noisy sums which are there."""
     here = Cohorts.of(cohorts)
-    known = [place for place, trust in enumerate(here.column("trust")) if trust is Trust.PUBLIC]
+    trusts = here.column("trust")
+    known = [place for place in here.not_central if trusts[place] is Trust.PUBLIC]
     totals, squares = here.column("total"), here.column("total_squares")
     values = [
         *(piece.first for piece in pieces),
