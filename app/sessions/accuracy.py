@@ -9,6 +9,9 @@ Each round compares a count of yes with the least count k that is believed. Two 
   beta where :math:`n (1 - q + \phi (2 q - 1)) \ge k - 1 + \sqrt{n \ln(1 / \beta) / 2}`. The smallest such phi
   is the fraction that the round can miss.
 
+The interval of a minimum may begin below what is left, at a threshold that was not believed either: less of
+the people are below that than below what is left, and the statement holds for it.
+
 For a quantile whose interval is halved both mistakes are of the second kind: a fraction further than phi from
 the quantile is taken for one on the other side. One that is read off all rounds has its own statement
 (`app.sessions.quantile`).
@@ -33,7 +36,7 @@ class Accuracy:
     """The error statement of a search.
 
     Attributes:
-        resolution: Width of the interval that is left [grid steps].
+        resolution: Width of the interval [grid steps].
         missed_fraction: At most this fraction of the people lies beyond the interval at the side that is
             looked for; for a quantile, how far its rank can be off. 1 where no round decided anything.
         failure_probability: The statement is wrong with at most this probability.
@@ -52,9 +55,10 @@ def accuracy(search: Search) -> Accuracy:
     Privacy: post-processing of local answers.
     """
     rules, reading = search.rules, search.rules.reading
+    low, high = search.interval
     if reading is not None:
         return Accuracy(
-            resolution=search.upper - search.lower,
+            resolution=high - low,
             missed_fraction=reading.rank_error(search.steps, search.estimate),
             failure_probability=FAILURE,
             undecided_rounds=sum(not step.answers for step in search.steps),
@@ -64,7 +68,7 @@ def accuracy(search: Search) -> Accuracy:
     failures = [_failure(rules, step.answers, allowed) for step in decided]
     missed = [missed_fraction(rules, step.answers, allowed) for step in decided]
     return Accuracy(
-        resolution=search.upper - search.lower,
+        resolution=high - low,
         missed_fraction=max(missed, default=1.0),
         failure_probability=min(1.0, sum(failures)),
         undecided_rounds=len(search.steps) - len(decided),

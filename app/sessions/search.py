@@ -1,7 +1,8 @@
 r"""Minimum, maximum and quantile: a noisy binary search over the grid.
 
 Each round asks "is your value at most t?" for the middle t of the interval that is left, in a quantile's
-search for the posterior median (`app.sessions.quantile`), and every answer is randomized on the device.
+search for the posterior median (`app.sessions.quantile`), and every answer is randomized on the device. In
+the end a minimum is read off all rounds, too (`app.sessions.onset`).
 `budget_split` asks all people in every round with epsilon / L (arXiv:1905.11067, Algorithm 2); `user_split`
 asks each person once, with the whole epsilon. The server sees randomized answers only, so nothing here costs
 privacy beyond them.
@@ -16,6 +17,7 @@ from typing import assert_never
 
 from app.core.errors import InternalFault, InvalidRequest
 from app.core.grid import GRID_BITS, GRID_SIZE
+from app.sessions.onset import Seen, onset
 from app.sessions.quantile import SearchReading
 from app.sessions.response import (
     ClosedRound,
@@ -89,8 +91,9 @@ class Rules:
         participants: People who are expected to take part.
         failure_exponent: h: each search goes wrong with probability about exp(-h).
         quantile: The fraction that is looked for; None for minimum and maximum.
-        posterior: Whether rounds are asked and read as in `app.sessions.quantile`. Searches for a quantile
-            that began before there was this rule halve the interval, as those for a minimum do.
+        posterior: Whether the estimate is read off all rounds, and a quantile's rounds are asked as in
+            `app.sessions.quantile`. Searches that began before there was this rule halve the interval, and
+            their estimate is its middle.
     """
 
     target: Target
@@ -172,7 +175,7 @@ def make_rules(
         participants=participants,
         failure_exponent=exponent,
         quantile=quantile,
-        posterior=quantile is not None,
+        posterior=True,
     )
     if rules.epsilon_per_answer < 1:
         raise InvalidRequest.field("epsilon", "leaves nothing for a single answer")
@@ -276,10 +279,52 @@ class Search:
 
     @property
     def estimate(self) -> float:
-        """The middle of what is left; a quantile is read off all rounds [grid steps]."""
-        if self.rules.reading is None or not any(step.answers for step in self.steps):
-            return (self.lower + self.upper) / 2
-        return self.rules.reading.estimate(self.steps, self.lower, self.upper)
+        """Read off all rounds [grid steps].
+
+        A minimum is where `onset` says, and the middle of what is left where that is in it: among people who
+        lie close together no error is more than half of the last interval.
+        """
+        middle = (self.lower + self.upper) / 2
+        if not self.rules.posterior or not any(step.answers for step in self.steps):
+            return middle
+        if self.rules.reading is not None:
+            return self.rules.reading.estimate(self.steps, self.lower, self.upper)
+        found = self._onset()
+        if self.rules.target is Target.MAXIMUM:
+            return found if found > self.upper else middle
+        return found if found < self.lower else middle
+
+    @property
+    def interval(self) -> tuple[int, int]:
+        """What is stated with the estimate [grid steps].
+
+        What is left of the range. Where a minimum lies below that, it begins at the last threshold below it
+        that was not believed: no more people are below that than below what is left.
+        """
+        estimate = self.estimate
+        return (
+            max(end for end in (0, self.lower, *(step.lower for step in self.steps)) if end <= estimate),
+            min(
+                end
+                for end in (GRID_SIZE, self.upper, *(step.upper for step in self.steps))
+                if end >= estimate
+            ),
+        )
+
+    def _onset(self) -> float:
+        """Where the values of all rounds begin, from the side of the target [grid steps]."""
+        maximum = self.rules.target is Target.MAXIMUM
+        seen = tuple(
+            Seen(
+                threshold=(GRID_SIZE - step.threshold if maximum else step.threshold) / GRID_SIZE,
+                positives=step.positives,
+                answers=step.answers,
+            )
+            for step in self.steps
+            if step.answers
+        )
+        found = onset(seen, self.rules.epsilon_per_answer) * GRID_SIZE
+        return GRID_SIZE - found if maximum else found
 
 
 def decisive(rules: Rules, answers: int) -> bool:

@@ -121,12 +121,13 @@ class RunningSearch:
         }
 
     def result(self, grid: Grid) -> Mapping[str, object]:
-        """The estimate with what is left of the interval, and how far both can be off."""
+        """The estimate with its interval, and how far both can be off."""
         search = self.search
         statement = accuracy(search)
+        low, high = search.interval
         return {
             "estimate": grid.to_unit(Fraction(search.estimate) / GRID_SIZE),
-            "interval": {"lower": _value(grid, search.lower), "upper": _value(grid, search.upper)},
+            "interval": {"lower": _value(grid, low), "upper": _value(grid, high)},
             "error": {
                 "resolution": float(grid.width * statement.resolution / GRID_SIZE),
                 "missed_fraction": statement.missed_fraction,

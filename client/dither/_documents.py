@@ -497,7 +497,7 @@ class Publication:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What is left of the range, in the data's unit; a quantile lies in it with probability 95 %."""
+    """Where it may lie, in the data's unit; a quantile lies in it with probability 95 %."""
 
     lower: float
     upper: float

@@ -171,8 +171,8 @@ def search(rules: Rules, crowd: FixedCrowd | DrawnCrowd, runs: int, random: Rand
         random: The source.
 
     Returns:
-        float64 array of shape (runs,), in [-1, 1]. What `app.sessions.search.advance` makes of the same
-        tallies: randomized answers are binomial given how many people would truly say yes. Under the paper's
+        float64 array of shape (runs,), in [-1, 1]: the middle of what is left, not what the product reads off
+        all rounds (`app.sessions.onset`). What `app.sessions.search.advance` makes of the same tallies: randomized answers are binomial given how many people would truly say yes. Under the paper's
         threshold it is the paper's algorithm also where gamma exceeds 1 and the product refuses: an estimated
         fraction can exceed 1 too.
     """

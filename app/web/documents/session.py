@@ -20,7 +20,7 @@ from app.web.documents.types import WireOut
 
 
 class BoundsOut(WireOut):
-    """What is left of the range, in the data's unit; a quantile lies in it with probability 95 %."""
+    """Where it may lie, in the data's unit; a quantile lies in it with probability 95 %."""
 
     lower: float
     upper: float
