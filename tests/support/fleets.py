@@ -89,7 +89,7 @@ def drawn(directory: Path) -> Counter[int]:
 
 
 def outcomes(rules: Rules, values: Sequence[float], answers: Sequence[int]) -> dict[float, float]:
-    """Estimates, in the data's unit, and their probabilities, for this very sample of people.
+    """Middles of what may be left, in the data's unit, and their probabilities, for these very people.
 
     Every place that the product's state machine can come to is followed; how likely its answers are believed
     there is simulated, with as many answers as there were.
@@ -98,8 +98,8 @@ def outcomes(rules: Rules, values: Sequence[float], answers: Sequence[int]) -> d
     ordered = np.sort((np.asarray(values) - LOWER) / (UPPER - LOWER) * GRID_SIZE)
     found: dict[float, float] = {}
     for search, probability in _leaves(Search(rules=rules), 1.0, ordered, answers, random):
-        estimate = LOWER + search.estimate / GRID_SIZE * (UPPER - LOWER)
-        found[estimate] = found.get(estimate, 0.0) + probability
+        middle = LOWER + (search.lower + search.upper) / 2 / GRID_SIZE * (UPPER - LOWER)
+        found[middle] = found.get(middle, 0.0) + probability
     return found
 
 

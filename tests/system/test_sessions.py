@@ -74,7 +74,8 @@ def expected_interval() -> tuple[float, float]:
         threshold = search.threshold * 100 / GRID_SIZE
         positives = sum(Device(number).value <= threshold for number in range(PEOPLE))
         search = advance(search, Tally(answers=PEOPLE, positives=positives))
-    return search.lower * 100 / GRID_SIZE, search.upper * 100 / GRID_SIZE
+    low, high = search.interval
+    return low * 100 / GRID_SIZE, high * 100 / GRID_SIZE
 
 
 async def test_a_session_survives_the_death_of_a_process_in_its_third_round(live_server: LiveServer) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from app.core.epsilon import MICRO
 from app.sessions.search import Mode, Target, make_rules
+from app.sessions.search_protocol import interval_after
 from dither_research.simulate.fleet import Tally
 from dither_research.simulate.people import Days
 from tests.conftest import LiveServer
@@ -71,7 +72,9 @@ async def run_and_check(
     truth = min(values) if protocol == "minimum" else max(values)
     likely = outcomes(rules, values, [step["answers"] for step in finished["path"]])
     assert sum(likely.values()) == pytest.approx(1, abs=0.001)
-    assert tail(likely, finished["estimate"], truth) > FALSE_ALARM
+    left = interval_after(finished["path"][-1], maximum=protocol == "maximum")
+    assert tail(likely, sum(left) / 2, truth) > FALSE_ALARM
+    assert finished["interval"]["lower"] <= finished["estimate"] <= finished["interval"]["upper"]
     # A control: a service that believed nothing, or everything, would be found out.
     for wrong in (finished["lower"], finished["upper"]):
         assert tail(likely, wrong, truth) < FALSE_ALARM
