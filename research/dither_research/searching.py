@@ -172,9 +172,10 @@ def search(rules: Rules, crowd: FixedCrowd | DrawnCrowd, runs: int, random: Rand
 
     Returns:
         float64 array of shape (runs,), in [-1, 1]: the middle of what is left, not what the product reads off
-        all rounds (`app.sessions.onset`). What `app.sessions.search.advance` makes of the same tallies: randomized answers are binomial given how many people would truly say yes. Under the paper's
-        threshold it is the paper's algorithm also where gamma exceeds 1 and the product refuses: an estimated
-        fraction can exceed 1 too.
+        all rounds (`app.sessions.onset`). What `app.sessions.search.advance` makes of the same tallies:
+        randomized answers are binomial given how many people would truly say yes. Under the paper's threshold
+        it is the paper's algorithm also where gamma exceeds 1 and the product refuses: an estimated fraction
+        can exceed 1 too.
     """
     people = rules.participants if rules.mode is Mode.BUDGET_SPLIT else rules.people_per_round
     needed = _least_positives(rules, people)
