@@ -79,7 +79,7 @@ def label_controls() -> Iterator[Subject]:
         "shares of a label charged only for half of their moves", Relation.REPLACE_ONE, part=0.5, planted=True
     )
     yield _median_subject("a median by region charged for its first three levels", planted=True)
-    yield _count_subject("counts by secret region charged only for that of all people", planted=True)
+    yield _count_subject("counts by secret region charged only for half of a person", planted=True)
     yield _found_subject(
         "a found range by region that charges no one for labels", Relation.REPLACE_ONE, planted=True
     )
@@ -223,11 +223,11 @@ def _median_subject(name: str, *, planted: bool = False) -> Subject:
 
 
 def _count_subject(name: str, *, planted: bool = False) -> Subject:
-    """A person of epsilon 1 who comes to others of a label: the counts of it and of all people.
+    """A person of epsilon 1 who comes to others of a label: its count and that of the other label.
 
     Args:
         name: Of the subject.
-        planted: Whether it claims the price of all people's count alone.
+        planted: Whether it claims half of the price.
     """
     study = replace(BY_SECRET_REGION, epsilon_min=MICRO, epsilon_max=MICRO)
     asked = Ask(statistic=shape_questions.COUNT, by="region", share=MICRO)
@@ -238,17 +238,16 @@ def _count_subject(name: str, *, planted: bool = False) -> Subject:
         return LabelsPlan.of(study, question, [cohort_of(PERSON, MICRO, [0] * people), others])
 
     def drawn(people: int, draws: int) -> Cells:
-        plans = [plan for plan in (plan_of(people).whole, plan_of(people).labels[0].plan) if plan]
+        plans = [one.plan for one in plan_of(people).labels if one.plan is not None]
         values = [[one.answer({})["estimate"] for one in plans] for _ in range(draws)]
         counted = np.array(values, dtype=np.float64)
-        return cells(counted - [BESIDE + COMPANIONS, BESIDE], np.ones(2), STEPS)
+        return cells(counted - [BESIDE, COMPANIONS], np.ones(2), STEPS)
 
     def outputs(draws: int) -> tuple[Cells, Cells]:
         return drawn(BESIDE, draws), drawn(BESIDE + 1, draws)
 
-    made = plan_of(1)
-    claimed = made.whole.most if planted else made.most
-    return Subject(name=name, claimed=claimed / MICRO, outputs=outputs, planted=planted)
+    claimed = plan_of(1).most / MICRO / (2 if planted else 1)
+    return Subject(name=name, claimed=claimed, outputs=outputs, planted=planted)
 
 
 def _found_subject(name: str, relation: Relation, *, planted: bool = False) -> Subject:
