@@ -24,11 +24,11 @@ References:
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import mul, truediv
-from typing import TypeAlias, TypeVar, overload
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import scipy
@@ -53,7 +53,8 @@ Matrix: TypeAlias = "NDArray[np.float64] | scipy.sparse.csr_array"
 """Of many parts sparse: a group is in few of them."""
 
 
-class Weights(Sequence[Mapping[int, int]]):
+@dataclass(frozen=True, slots=True)
+class Weights:
     """For each group the weight of one of its people in each sum that they are in, by columns.
 
     Attributes:
@@ -61,22 +62,13 @@ class Weights(Sequence[Mapping[int, int]]):
         sums, weights: Which ones, by their places, and what they weigh there: of one group after the other.
     """
 
-    def __init__(self, lengths: Sequence[int], sums: Sequence[int], weights: Sequence[int]) -> None:
-        self.lengths, self.sums, self.weights = lengths, sums, weights
-        self._ends = list(itertools.accumulate(lengths, initial=0))
-
-    @classmethod
-    def of(cls, rows: Sequence[Mapping[int, int]]) -> "Weights":
-        """The same of each group by itself; themselves where they have columns already."""
-        if isinstance(rows, cls):
-            return rows
-        chain = itertools.chain.from_iterable
-        weights = list(chain(row.values() for row in rows))
-        return cls(list(map(len, rows)), list(chain(rows)), weights)
+    lengths: Sequence[int]
+    sums: Sequence[int]
+    weights: Sequence[int]
 
     def by_group(self, values: Sequence[T]) -> Iterator[T]:
         """What groups have, one value each, for each of the weights."""
-        if len(values) == len(self) and max(self.lengths, default=0) <= 1:
+        if len(values) == len(self.lengths) and max(self.lengths, default=0) <= 1:
             return itertools.compress(values, self.lengths)
         each = zip(values, self.lengths, strict=True)
         return itertools.chain.from_iterable(itertools.starmap(itertools.repeat, each))
@@ -89,22 +81,6 @@ class Weights(Sequence[Mapping[int, int]]):
             found[piece] += mass
         return found
 
-    def __len__(self) -> int:
-        return len(self.lengths)
-
-    @overload
-    def __getitem__(self, place: int) -> Mapping[int, int]: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Mapping[int, int]]: ...
-
-    def __getitem__(self, place: int | slice) -> Mapping[int, int] | Sequence[Mapping[int, int]]:
-        if isinstance(place, slice):
-            return [self[one] for one in range(len(self))[place]]
-        one = range(len(self))[place]
-        among = slice(self._ends[one], self._ends[one + 1])
-        return dict(zip(self.sums[among], self.weights[among], strict=True))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sums:
@@ -112,7 +88,7 @@ class Sums:
 
     Attributes:
         groups: Central groups by what they weigh and whether they are there, then all others, length G.
-        weights: For each group the weight of one of its people in each sum that they are in, see `Weights`.
+        weights: Of their people in each sum.
         absent: Whether the people of a group have left, shape (G,).
         scales: Of the Laplace noise of each sum, length P [units of the sum].
         counted: What a noisy sum is divided by to be one, length P: see
@@ -123,7 +99,7 @@ class Sums:
     """
 
     groups: Sequence[Group]
-    weights: Sequence[Mapping[int, int]]
+    weights: Weights
     absent: NDArray[np.bool_]
     scales: tuple[float, ...]
     public_weight: int
@@ -261,7 +237,7 @@ class _Parts:
         known = groups.able(Trust.PUBLIC)
         local = groups.able(Trust.LOCAL) if linear.reports else ()
         public = sum(counts[place] for place in known)
-        weights = Weights.of(sums.weights)
+        weights = sums.weights
         masses = weights.masses(counts, pieces)
         # Attached public people are in every part as they would be in one sum over all.
         total = sum(masses)

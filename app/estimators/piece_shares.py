@@ -29,7 +29,7 @@ import scipy
 from app.core.cohort import Groups
 from app.core.study import Currency, Relation, Trust
 from app.estimators.choice_reports import Reported, ReportNoise
-from app.estimators.combination import Sums, Weights, best_shares
+from app.estimators.combination import Sums, best_shares
 from app.estimators.deviations import Deviations, tilts_of
 from app.estimators.linear import silent_of, sizes_of
 from app.estimators.reports import stands_for
@@ -67,7 +67,7 @@ def combined_shares(
     """
     groups, pieces = Groups.of(sums.groups), len(sums.scales)
     counts, sizes, times = groups.column("count"), sizes_of(groups), 1 if sums.normal else 2
-    weights = Weights.of(sums.weights)
+    weights = sums.weights
     masses = weights.masses(counts, pieces)
     known = [
         place for place, trust in enumerate(groups.column("trust")) if trust is Trust.PUBLIC and counts[place]

@@ -298,9 +298,11 @@ class Search:
     def interval(self) -> tuple[int, int]:
         """What is stated with the estimate [grid steps].
 
-        What is left of the range. Where a minimum lies below that, it begins at the last threshold below it
-        that was not believed: no more people are below that than below what is left.
+        What is left of the range: a quantile is in it. Where a minimum lies below that, it begins at the last
+        threshold below it that was not believed: no more people are below that than below what is left.
         """
+        if self.rules.reading is not None:
+            return self.lower, self.upper
         estimate = self.estimate
         return (
             max(end for end in (0, self.lower, *(step.lower for step in self.steps)) if end <= estimate),

@@ -23,6 +23,7 @@ from app.estimators.calibration import GAUSSIAN_SIGMA
 from app.estimators.combination import Sums, combination_plan
 from app.estimators.interface import Estimator, NotApplicable, Plan, Question
 from app.services.statistics.questions import Resolved
+from tests.support.weights import weights_of
 
 Stay = tuple[str, int]
 """A person from one contribution to the next: who comes back is new to all sums."""
@@ -302,7 +303,7 @@ def _sums(
     others = [group for group in groups if group.trust is not Trust.CENTRAL]
     return Sums(
         groups=(*(Group(trust=Trust.CENTRAL, epsilon=0, count=count) for count in alike.values()), *others),
-        weights=(*(dict(weighs) for _, weighs in alike), *({} for _ in others)),
+        weights=weights_of([*(dict(weighs) for _, weighs in alike), *({} for _ in others)]),
         absent=np.array([absent for absent, _ in alike] + [False] * len(others), dtype=np.bool_),
         scales=tuple(money.scale(part.share) for part in parts),
         counted=tuple(part.share if money.normal else 1 for part in parts),

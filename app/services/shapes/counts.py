@@ -4,13 +4,13 @@ r"""`count`: the number of people, public or with noise.
 
 *add_remove_one.* Each person counts as one, whatever they offer: all weigh the same w, which is what the
 share leaves of the least epsilon that the study admits, so that all can pay it, or of the least that the
-question asks for: then it counts those who offered that much. A person who comes or goes
-moves the sum of weights w n by w: one query, priced as every query is (`app.accounting.costs`), and the same
-for all. With Z its noise the answer is n + Z / w, and the interval n + Z / w ± q / w, q the quantile of
-:math:`|Z|`. So the error is in people: with Laplace noise it is :math:`\sqrt 2 / w`, w as an epsilon, and
-grows as the study's least epsilon falls. By labels the number of all K labels is the sum of theirs, with the
-noise of K draws. Weights by offers would have less noise, but their sum is no number
-of people where offers differ. Neither noise nor weights depend on who is there.
+question asks for: then it counts those who offered that much. A person who comes or goes moves the sum of
+weights w n by w: one query, priced as every query is (`app.accounting.costs`), and the same for all. With Z
+its noise the answer is n + Z / w, and the interval n + Z / w ± q / w, q the quantile of :math:`|Z|`. So the
+error is in people: with Laplace noise it is :math:`\sqrt 2 / w`, w as an epsilon, and grows as the study's
+least epsilon falls. By labels the number of all K labels is the sum of theirs, with the noise of K draws.
+Weights by offers would have less noise, but their sum is no number of people where offers differ. Neither
+noise nor weights depend on who is there.
 """
 
 import json

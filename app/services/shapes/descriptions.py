@@ -147,16 +147,17 @@ class Description(OneShape[Drawn]):
     ) -> "Description":
         """See `OneShape`: it pays for quartiles alone."""
         asked = _asked_of_moments(study, question, crowd)
-        made = [(one.moments.groups, one) if one else (crowd.groups, None) for crowd, one in labels]
+        means = [
+            (one.moments.groups, one.mean) if one and one.tells_mean else (here.groups, None)
+            for here, one in labels
+        ]
         if study.hides_people:
             mean = labels_secret.whole_plan(asked, len(labels))
-        elif any(one is not None and one.tells_mean for _, one in made):
-            mean = labels_public.whole_plan(
-                [(groups, one.mean if one and one.tells_mean else None) for groups, one in made], asked
-            )
+        elif any(plan is not None for _, plan in means):
+            mean = labels_public.whole_plan(means, asked)
         else:
             mean = midpoint_plan(crowd.groups, asked)
-        counts = [(one, plan.count if plan else None) for one, plan in labels]
+        counts = [(here, one.count if one else None) for here, one in labels]
         quartiles = _tree(study, question, crowd, of_whole)
         costs, most = priced(crowd, quartiles)
         return WholeDescription(

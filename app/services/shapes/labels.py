@@ -21,17 +21,16 @@ labels, or 2. With more labels the whole would be more exact, but each label, wh
 
 *Counts.* A secret number of all people is the sum of those of labels, with the noise of all of them.
 
-*Quantiles, descriptions.* The quantile of all people cannot be read off those of labels. It has a
-tree of counts of its own (`app.estimators.quantile_tree`), for a third of what trees take of each offer; the
-label's has the rest. With L labels of one size and the part f for all people, errors in ranks go with
+*Quantiles, descriptions.* The quantile of all people cannot be read off those of labels. It has a tree of
+counts of its own (`app.estimators.quantile_tree`), for a third of what trees take of each offer; the label's
+has the rest. With L labels of one size and the part f for all people, errors in ranks go with
 :math:`L / (1 - f)` and :math:`1 / f`; the sum of all their squares is least at :math:`f = 1 / (L + 1)`: a
 third for two labels, the fewest that there are to compare, and less for more, where the whole would be the
-least exact. The noise of
-all trees is independent, and a person of label l moves the counts of those of l and of all people alone: what
-the cells of the next level of any tree are depends on its own noisy counts. So the person pays the sum of
-both prices (sequential composition), in both currencies. The quartiles of a description have such trees. Its
-moments, and its secret number of people, are sums: they are read off those of labels
-(`app.services.shapes.descriptions`). Public counts have no noise and charge no one.
+least exact. The noise of all trees is independent, and a person of label l moves the counts of those of l and
+of all people alone: what the cells of the next level of any tree are depends on its own noisy counts. So the
+person pays the sum of both prices (sequential composition), in both currencies. The quartiles of a
+description have such trees. Its moments, and its secret number of people, are sums: they are read off those
+of labels (`app.services.shapes.descriptions`). Public counts have no noise and charge no one.
 """
 
 import json

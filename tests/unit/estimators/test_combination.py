@@ -15,10 +15,11 @@ from app.core.epsilon import MICRO
 from app.core.grid import GRID_SIZE
 from app.core.study import Trust
 from app.estimators.accuracy import WORST_VARIANCE
-from app.estimators.combination import Sums, Weights, _Parts, combination_plan
+from app.estimators.combination import Sums, _Parts, combination_plan
 from app.estimators.interface import UNIT_SCALE, Linear
 from app.estimators.reports import noise_variance
 from tests.support.groups import local, public, replace_one
+from tests.support.weights import rows_of, weights_of
 
 cp: Any = cvxpy  # its functions carry no types
 
@@ -55,7 +56,7 @@ def situations(draw, *, others=True):
     scales = [UNIT_SCALE / draw(st.floats(0.02, 1)) for _ in range(pieces)]
     return Sums(
         groups=tuple(groups),
-        weights=tuple(weights),
+        weights=weights_of(weights),
         absent=np.array(absent),
         scales=tuple(scales),
         public_weight=MICRO,
@@ -80,7 +81,7 @@ class Oracle:
         counts = np.array([group.count for group in sums.groups], dtype=float)
         columns, noises = [], []
         for piece, scale in enumerate(sums.scales):
-            weighs = np.array([float(weight.get(piece, 0)) for weight in sums.weights])
+            weighs = np.array([float(weight.get(piece, 0)) for weight in rows_of(sums.weights)])
             total = float(weighs @ counts)
             columns.append(weighs / total)
             noises.append(2 * (scale / GRID_SIZE / total) ** 2)
@@ -178,11 +179,12 @@ def test_with_a_tilt_it_is_nearly_what_a_general_solver_finds(tilt, excess, sums
 @given(rows=st.lists(st.dictionaries(st.integers(0, 3), st.integers(1, 2**70), max_size=3)), data=st.data())
 def test_weights_by_columns_are_those_of_each_group(rows, data):
     counts = [data.draw(st.integers(0, 9)) for _ in rows]
-    weights = Weights.of(rows)
+    weights = weights_of(rows)
 
-    assert list(weights) == rows
-    assert list(weights[1:]) == rows[1:]
-    assert [list(row.items()) for row in weights] == [list(row.items()) for row in rows]
+    assert [list(row.items()) for row in rows_of(weights)] == [list(row.items()) for row in rows]
+    assert list(weights.by_group(counts)) == [
+        count for row, count in zip(rows, counts, strict=True) for _ in row
+    ]
     assert weights.masses(counts, 4) == [
         sum(row.get(piece, 0) * count for row, count in zip(rows, counts, strict=True)) for piece in range(4)
     ]
@@ -191,7 +193,7 @@ def test_weights_by_columns_are_those_of_each_group(rows, data):
 def test_control_equal_shares_are_far_from_the_best_ones():
     sums = Sums(
         groups=tuple(Group(trust=Trust.CENTRAL, epsilon=0, count=count) for count in (1_000, 30)),
-        weights=({0: MICRO}, {1: MICRO}),
+        weights=weights_of([{0: MICRO}, {1: MICRO}]),
         absent=np.array([False, False]),
         scales=(UNIT_SCALE, UNIT_SCALE),
         public_weight=0,
@@ -215,7 +217,7 @@ def test_a_leaver_raises_the_error_and_widens_the_interval():
     def made(left):
         sums = Sums(
             groups=tuple(Group(trust=Trust.CENTRAL, epsilon=0, count=count) for count in (400 - left, left)),
-            weights=({0: MICRO}, {0: MICRO}),
+            weights=weights_of([{0: MICRO}, {0: MICRO}]),
             absent=np.array([False, True]),
             scales=(UNIT_SCALE,),
             public_weight=0,
@@ -242,7 +244,7 @@ def test_the_answer_is_the_combination_of_the_sums(sums, moved, value):
     masses = [
         sum(
             weight.get(piece, 0) * group.count
-            for group, weight in zip(sums.groups, sums.weights, strict=True)
+            for group, weight in zip(sums.groups, rows_of(sums.weights), strict=True)
         )
         for piece in range(len(sums.scales))
     ]

@@ -13,6 +13,7 @@ from app.estimators.combination import Sums
 from app.estimators.piece_shares import combined_shares
 from app.estimators.shares import SharesPlan, target_of
 from app.estimators.weighing import weigh_public
+from tests.support.weights import weights_of
 
 BINS = 4
 
@@ -22,7 +23,9 @@ def sums_of(*pieces: tuple[int, int, float], others: tuple[Group, ...] = ()) -> 
     central = [Group(trust=Trust.CENTRAL, epsilon=0, count=people) for people, _, _ in pieces]
     return Sums(
         groups=Groups.of([*central, *others]),
-        weights=(*({place: weight} for place, (_, weight, _) in enumerate(pieces)), *({} for _ in others)),
+        weights=weights_of(
+            [*({place: weight} for place, (_, weight, _) in enumerate(pieces)), *({} for _ in others)]
+        ),
         absent=np.zeros(len(pieces) + len(others), dtype=bool),
         scales=tuple(scale for _, _, scale in pieces),
         counted=(1,) * len(pieces),
