@@ -16,7 +16,7 @@ from app.mechanisms.entropy import system_bits
 from app.services.admin.ledger import Ledger
 from app.services.subjects import SubjectKey
 from app.settings import Settings
-from app.store.checkup import ServerFacts, Standby, read_server, read_standbys
+from app.store.checkup import Receivers, ServerFacts, Standby, read_receivers, read_server, read_standbys
 from app.store.database import Connection, Database
 from app.store.journal import read_fact
 from app.store.keyfile import KEY_FILE, KeyFileError, load_key
@@ -74,6 +74,7 @@ class Snapshot(NamedTuple):
 
     server: ServerFacts
     standbys: Sequence[Standby]
+    receivers: Receivers
     subject_key: bytes | None
     apart: timedelta
 
@@ -127,6 +128,7 @@ async def check_database(settings: Settings, url: str, backups: Path | None) -> 
         _clock(facts.apart),
         check_disk(settings, facts.server, full=condition.full),
         _replicas(facts.server, facts.standbys),
+        _webhooks(facts.receivers),
         _audit(head.last_audit, now),
         _backup(backups, now),
     ]
@@ -139,7 +141,8 @@ async def _facts(database: Database) -> Snapshot:
         between = before + (SystemClock().now() - before) / 2
         standbys = [] if server.is_standby else await read_standbys(connection)
         key = await read_fact(connection, "subject_key")
-        return Snapshot(server, standbys, key, abs(server.now - between))
+        receivers = await read_receivers(connection)
+        return Snapshot(server, standbys, receivers, key, abs(server.now - between))
 
     return await database.run_tx("doctor", body)
 
@@ -250,6 +253,16 @@ def _replicas(server: ServerFacts, standbys: Sequence[Standby]) -> Line:
         remedy = "name it in synchronous_standby_names: it may lack the last charges otherwise"
         return Line("replica", State.WARNING, f"{named}, and no commit waits for it", remedy)
     return Line("replica", State.OK, named)
+
+
+def _webhooks(receivers: Receivers) -> Line:
+    if not receivers.webhooks:
+        return Line("webhooks", State.OK, "there are none")
+    if not receivers.given_up:
+        return Line("webhooks", State.OK, f"{receivers.webhooks}: each event was taken, or is tried again")
+    remedy = "mend the receiver, and read what it missed with a token: it is not sent again"
+    found = f"events given up after four days: {receivers.given_up}, of {', '.join(receivers.urls)}"
+    return Line("webhooks", State.WARNING, found, remedy)
 
 
 def _audit(last: RecordedAudit | None, now: datetime) -> Line:

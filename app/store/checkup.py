@@ -1,5 +1,6 @@
 """What the database says of itself: its time, its copies, its size."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -47,6 +48,21 @@ class Standby:
     lag_bytes: int | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receivers:
+    """The addresses that learn what happens.
+
+    Attributes:
+        webhooks: How many there are.
+        given_up: Events that they never took.
+        urls: Of whom.
+    """
+
+    webhooks: int
+    given_up: int
+    urls: Sequence[str]
+
+
 READ_SERVER = Sql.of(ServerFacts)("""
     SELECT clock_timestamp() AS now, current_setting('server_version') AS version,
            pg_is_in_recovery() AS is_standby, current_setting('synchronous_standby_names') AS awaited,
@@ -63,6 +79,14 @@ READ_STANDBYS = Sql.of(Standby)("""
 """)
 
 
+READ_RECEIVERS = Sql.of(Receivers)("""
+    SELECT (SELECT count(*) FROM webhook) AS webhooks, count(*) AS given_up,
+           array(SELECT url FROM webhook WHERE id IN (SELECT webhook_id FROM event WHERE due_at IS NULL)
+                 ORDER BY url) AS urls
+    FROM event WHERE due_at IS NULL
+""")
+
+
 async def read_server(connection: Connection) -> ServerFacts:
     """What the server says of itself now."""
     return await READ_SERVER.one(connection)
@@ -71,3 +95,8 @@ async def read_server(connection: Connection) -> ServerFacts:
 async def read_standbys(connection: Connection) -> list[Standby]:
     """The servers that follow this one; only for a server that is none itself."""
     return await READ_STANDBYS.all(connection)
+
+
+async def read_receivers(connection: Connection) -> Receivers:
+    """The addresses that learn what happens, and what they never took."""
+    return await READ_RECEIVERS.one(connection)

@@ -7,7 +7,7 @@ from uuid import UUID
 from app.core.webhook import Delivery, EventType, Webhook
 from app.store.sql import Connection, Sql
 
-ATTEMPTS = 24
+ATTEMPTS = 28
 """Then an event is given up, after four days."""
 
 FIRST_RETRY_SECONDS = 5
@@ -35,10 +35,13 @@ DELETE = Sql.of(UUID)("DELETE FROM webhook WHERE id = :id RETURNING id")
 
 DELETE_ALL = Sql("DELETE FROM webhook")
 
-_EMIT = """
+_NOW = r"""to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24\:MI\:SS.US"Z"')"""
+"""As all documents of the service write a moment."""
+
+_EMIT = f"""
     INSERT INTO event (id, webhook_id, body, due_at)
     SELECT gen_random_uuid(), webhook.id, CAST(json_build_object(
-        'type', CAST(:type AS text), 'timestamp', clock_timestamp(),
+        'type', CAST(:type AS text), 'timestamp', {_NOW},
         'data', jsonb_build_object('study', study.slug) || CAST(:data AS jsonb)
     ) AS text), clock_timestamp()
     FROM webhook JOIN study ON study.id = :study_id WHERE :type = ANY (webhook.events)

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import asyncpg
 import httpcore
 import pytest
 
+from app.store import outbox
 from app.web import webhooks
 from tests.api.service import Service, assert_problem, open_service
 
@@ -45,6 +47,9 @@ async def stored(service: Service) -> list[tuple[str, dict[str, Any]]]:
         await connection.close()
     bodies.sort(key=lambda body: str(body["timestamp"]))
     assert all(body.keys() == {"type", "timestamp", "data"} for body in bodies)
+    for body in bodies:
+        said = datetime.strptime(body["timestamp"], "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+        assert abs(datetime.now(UTC) - said) < timedelta(minutes=10)
     return [(body["type"], body["data"]) for body in bodies]
 
 
@@ -204,6 +209,34 @@ async def test_a_name_that_leads_inside_later_is_not_followed(
         shown = (await service.call("GET", f"{PATH}/{made['id']}", "admin")).json()
         assert (shown["waiting"], shown["given_up"]) == (1, 0)
     server.close()
+
+
+async def test_an_event_that_is_not_taken_comes_later_and_later_and_is_given_up_in_the_end(
+    service: Service, names: dict[str, str]
+) -> None:
+    names["bot.example"] = "93.184.216.34"
+    study = await service.study()
+    await service.crowd(study, 20)
+    made = await make(service, "released")
+    await ask(service, study, 0.1)
+    waits = []
+    connection = await asyncpg.connect(service.database_url)
+    try:
+        for _ in range(outbox.ATTEMPTS):
+            await connection.execute("UPDATE event SET due_at = clock_timestamp()")
+            (delivery,) = await service.api.services.webhooks.claim(7)
+            due = await connection.fetchval(
+                "SELECT extract(epoch FROM due_at - clock_timestamp()) FROM event"
+            )
+            waits.append(round(float(due)))
+            await service.api.services.webhooks.settle(delivery.id, taken=False)
+    finally:
+        await connection.close()
+    assert waits == [min(5 * 2**attempt, 6 * 3600) for attempt in range(outbox.ATTEMPTS)]
+    assert sum(waits[:-1]) / 86_400 == pytest.approx(4, abs=0.1)
+    assert await service.api.services.webhooks.claim(7) == []
+    shown = (await service.call("GET", f"{PATH}/{made['id']}", "admin")).json()
+    assert (shown["waiting"], shown["given_up"]) == (0, 1)
 
 
 async def test_processes_that_look_at_once_try_each_event_once(

@@ -29,7 +29,7 @@ from tests.support.pgbouncer import pgbouncer
 KEY = "5a" * 32
 CHECKS = {
     *("settings", "database", "schema", "subject key", "clock"),
-    *("disk", "entropy", "replica", "audit", "backup"),
+    *("disk", "entropy", "replica", "webhooks", "audit", "backup"),
 }
 
 Look = Callable[..., dict[str, Any]]
@@ -284,6 +284,26 @@ def test_replicas_that_are_not_there_or_late_are_found(
 
     monkeypatch.setattr(checkup, "_facts", facts)
     assert states(look()) == ({} if state is None else {"replica": state})
+
+
+def test_events_that_a_receiver_never_took_are_found(look: Any) -> None:
+    owner = "gen_random_uuid(), 'owner', ARRAY['admin']::role[], sha256('owner'), now()"
+    execute(look.url, f"INSERT INTO token (id, name, roles, hash, created_at) SELECT {owner}")
+    for url in ("https://well.example/", "https://gone.example/hook"):
+        execute(
+            look.url,
+            """INSERT INTO webhook (id, url, events, token_id, created_at)
+            SELECT gen_random_uuid(), $1, '{released}', id, now() FROM token LIMIT 1""",
+            url,
+        )
+    event = """INSERT INTO event (id, webhook_id, body, due_at)
+        SELECT gen_random_uuid(), id, '{}', $2 FROM webhook WHERE url = $1"""
+    execute(look.url, event, "https://well.example/", datetime.now(UTC))
+    assert states(look()) == {}
+    execute(look.url, event, "https://gone.example/hook", None)
+    found = look()
+    assert states(found) == {"webhooks": "warning"}
+    assert "events given up after four days: 1, of https://gone.example/hook" in found["webhooks"]["found"]
 
 
 @pytest.mark.long
