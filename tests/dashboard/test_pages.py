@@ -307,7 +307,7 @@ async def test_a_form_that_no_page_takes_changes_nothing_and_says_so(admin: Brow
 
 
 async def test_links_and_publications_that_lead_nowhere_are_answered_with_a_page_for_people(admin: Browser):
-    for path in ("/take/", "/take/a/b", "/p/", "/p/a/b"):
+    for path in ("/take", "/take/", "/take/a/b", "/p", "/p/", "/p/a/b"):
         await admin.get(path)
         for response in (await admin.get(path), await admin.post(path, {"value": "1"})):
             said = (response.status_code, "There is nothing here" in text_of(response.text))

@@ -51,13 +51,17 @@ def _no_form(route: PageRoute) -> PageRoute:
     return route
 
 
+def _below(root: str) -> tuple[str, str]:
+    """The address of a root, where no page is, and all below it."""
+    return f"/{root}", f"/{root}/{{path:path}}"
+
+
 ROUTES = (
     *(PageRoute(f"/{root}/{{path:path}}/", go_on) for root in ("dashboard", "take", "p")),
     PageRoute("/dashboard/{path:path}", show),
     _no_form(PageRoute("/dashboard/{path:path}", take_none)),
-    TakeRoute("/take/{path:path}", missing),
-    TakeRoute("/take/{path:path}", missing, post=True),
-    PublishedRoute("/p/{path:path}", missing),
-    _no_form(PublishedRoute("/p/{path:path}", missing)),
+    *(TakeRoute(path, missing, post=post) for path in _below("take") for post in (False, True)),
+    *(PublishedRoute(path, missing) for path in _below("p")),
+    *(_no_form(PublishedRoute(path, missing)) for path in _below("p")),
 )
 """Of all routes the last ones."""
