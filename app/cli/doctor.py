@@ -32,8 +32,8 @@ def doctor(
     """Look for what is wrong with an installation, and say what to do about it.
 
     Checks settings, database, schema, subject key, clock, disk, entropy, replicas, webhooks, the last audit
-    and the last backup; changes nothing, also of a running service. Each is ok, a warning or a failure. Exit status
-    1 if any is a failure.
+    and the last backup; changes nothing, also of a running service. Each is ok, a warning or a failure.
+    Exit status 1 if any is a failure.
     """
     lines = sorted(_checks(data_dir, backups), key=lambda line: list(State).index(line.state), reverse=True)
     healthy = all(line.state is not State.FAILURE for line in lines)
