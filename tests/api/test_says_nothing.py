@@ -135,6 +135,21 @@ async def test_a_few_people_are_asked_for_nothing_less_than_would_do(
     assert insisted.status_code == 201, insisted.text
 
 
+@pytest.mark.parametrize("kind", ["describe", "histogram", "mean by label"])
+async def test_the_share_that_would_do_is_named_where_another_answer_has_taken_of_the_offers(
+    service: Service, kind: str
+) -> None:
+    definition, question = KINDS[kind]
+    study = await studied(service, 150, definition)
+    taken = await ask(service, study, {"statistic": "sd", "fresh": True}, share=0.1, allow_worse=True)
+    assert taken.status_code == 201, taken.text
+    problem = await refused(service, study, {**question, "share": 0.01})
+    assert 0.01 < problem["share"] < 0.9
+    assert f"a share of {problem['share']:g} or " in problem["detail"]
+    answered = await ask(service, study, question, share=problem["share"])
+    assert answered.status_code == 201, answered.text
+
+
 @pytest.mark.parametrize("kind", KINDS)
 async def test_public_values_alone_say_what_they_are(service: Service, kind: str) -> None:
     definition, question = KINDS[kind]

@@ -746,6 +746,7 @@ async def test_an_answer_that_is_no_gain_is_refused_on_the_page_and_can_be_insis
     assert refused.status_code == 409
     assert "people cannot pay any more" in text_of(refused.text)
     assert 'name="allow_worse"' in refused.text
+    assert "or leaves most people out" in text_of(refused.text)
     assert (await ask(estimator="adpm", allow_worse="1")).status_code == 303
     page = text_of((await browser.get(f"/dashboard/studies/{study}")).text)
     assert "42 41 left out: their budget in this study is exhausted" in page

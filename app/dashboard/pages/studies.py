@@ -54,7 +54,7 @@ INVITATIONS = 100
 PUBLICATIONS = 100
 SCHEDULES = 100
 INSIST: Mapping[type[ServiceError], str] = {
-    NoGain: "it is worse than the best one so far",
+    NoGain: "it is worse than the best one so far or leaves most people out",
     SaysNothing: "it will say nothing",
 }
 """Why an answer is refused that can be insisted on."""

@@ -13,8 +13,9 @@ through noisy answers that were paid for. Who is there, and what they sent, deci
 """
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from functools import cache
 from statistics import NormalDist
 
 from app.core.epsilon import MICRO, epsilon_to_json
@@ -66,6 +67,7 @@ def check(part: float, told: Told, *, share: int, people: float, why: str = INTE
     if part < WHOLE:
         return
 
+    @cache
     def part_of(share: int, times: float) -> float:
         try:
             return told(share, times)
@@ -74,7 +76,7 @@ def check(part: float, told: Told, *, share: int, people: float, why: str = INTE
 
     shares = [*(one for one in _numbers(MICRO) if one > share), MICRO] if share < MICRO else []
     sizes = [one for one in _numbers(MOST_PEOPLE) if one > people]
-    larger = _least(shares, lambda one: part_of(one, 1.0))
+    larger = _least_payable(shares, lambda one: part_of(one, 1.0))
     more = _least(sizes, lambda one: part_of(share, one / max(people, 1.0)))
     raise SaysNothing(_detail(larger, more, why), share=larger, people=more)
 
@@ -94,6 +96,25 @@ def _numbers(most: int) -> list[int]:
         found += range(10 * scale, 100 * scale, scale)
         scale *= 10
     return [one for one in found if one <= most]
+
+
+def _least_payable(shares: Sequence[int], part_of: Callable[[int], float]) -> int | None:
+    """The first share that says something, where people may be unable to pay the largest ones.
+
+    Other answers have taken of what people offer, so the largest share may say less than a smaller one, or be
+    refused. Where it does not do, shares are looked at upwards until one does: as much larger as an interval is
+    too wide, and by half at least.
+    """
+    if not shares or part_of(shares[-1]) < WHOLE:
+        return _least(shares, part_of)
+    low, times = 0, 1.5
+    while low < len(shares):
+        high = max(low, bisect_right(shares, shares[low] * times) - 1)
+        part = part_of(shares[high])
+        if part < WHOLE:
+            return _least(shares[low : high + 1], part_of)
+        low, times = high + 1, max(1.5, part if math.isfinite(part) else 1.5)
+    return None
 
 
 def _least(candidates: Sequence[int], part_of: Callable[[int], float]) -> int | None:

@@ -43,6 +43,17 @@ def test_the_least_share_that_does_is_found(kind: str):
         assert looked_at <= (5 if kind == "noise alone" else 2 * math.log2(len(SHARES)) + 2)
 
 
+@pytest.mark.parametrize("beyond", [1.0, math.inf, 5.0])
+@pytest.mark.parametrize("least", [10_500, 110_000, 250_000, 590_000])
+def test_a_share_that_does_is_found_where_people_cannot_pay_the_largest_ones(least: int, beyond: float):
+    def told(share: int, times: float) -> float:
+        return beyond if times != 1 or share > 900_000 else min(1.0, least / share)
+
+    with pytest.raises(SaysNothing) as refused:
+        says_nothing.check(1.0, told, share=10_000, people=1)
+    assert refused.value.share == min(one for one in SHARES if one > least)
+
+
 def test_refused_ones_do_not_do():
     def told(share: int, times: float) -> float:
         if share < 300_000 and times < 50:
