@@ -102,8 +102,8 @@ def _least_payable(shares: Sequence[int], part_of: Callable[[int], float]) -> in
     """The first share that says something, where people may be unable to pay the largest ones.
 
     Other answers have taken of what people offer, so the largest share may say less than a smaller one, or be
-    refused. Where it does not do, shares are looked at upwards until one does: as much larger as an interval is
-    too wide, and by half at least.
+    refused. Where it does not do, shares are looked at upwards until one does: as much larger as an interval
+    is too wide, and by half at least.
     """
     if not shares or part_of(shares[-1]) < WHOLE:
         return _least(shares, part_of)
