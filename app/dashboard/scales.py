@@ -39,11 +39,15 @@ class Linear:
         return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
 
     def ticks(self, most: int) -> list[tuple[float, str]]:
-        """Multiples of 1, 2 or 5 times a power of ten."""
+        """Multiples of 1, 2 or 5 times a power of ten: two at least, since one tells no scale."""
         step = nice_step((self.high - self.low) / max(most, 1))
-        first = math.ceil(self.low / step - 1e-9)
-        last = math.floor(self.high / step + 1e-9)
-        return [(number * step, label(number * step, step)) for number in range(first, last + 1)][: most + 1]
+        if len(self._multiples(step)) < 2:
+            step = nice_step(step / 2.5)
+        return [(number * step, label(number * step, step)) for number in self._multiples(step)][: most + 1]
+
+    def _multiples(self, step: float) -> range:
+        """Which multiples of a step are in the range."""
+        return range(math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9) + 1)
 
 
 @dataclass(frozen=True, slots=True)

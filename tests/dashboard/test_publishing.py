@@ -67,6 +67,29 @@ async def test_an_answer_is_published_from_its_own_page(analyst: Browser, servic
     assert "How long?" in text_of(analyst.page)
 
 
+async def test_pages_say_what_an_answer_costs_with_those_that_it_builds_on(
+    analyst: Browser, service: Service
+):
+    study = await service.study(trust=["central", "local"])
+    await service.crowd(study, 200)
+    first = await answered(service, study, share=0.1)
+    described = await answered(service, study, statistic="describe", share=0.2)
+    path = f"/v1/studies/{study}/statistics/mean"
+    read = (await service.call("GET", path, "analyse")).json()
+    assert len(read["combines"]) == 2
+    charged = [
+        (await service.call("GET", f"/v1/releases/{one}", "analyse")).json()["epsilon_max"]
+        for one in (first, described)
+    ]
+    total = f"with the answers that it builds on ε {sum(charged):.6f}".rstrip("0")
+    await analyst.get(f"/dashboard/releases/{read['id']}")
+    assert total.replace("ε ", "") in text_of(analyst.page)
+    assert (await publish(service, study, read["id"], slug="built")).status_code == 201
+    page = text_of((await service.client.get("/p/built")).text)
+    assert f"It charged each person ε 0 at most, {total}." in page
+    assert "device reported has spent all that this person offered" in page
+
+
 async def test_what_cannot_be_published_is_explained_on_the_page(admin: Browser, service: Service):
     study = await service.study()
     await service.crowd(study, 40)

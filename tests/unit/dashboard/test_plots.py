@@ -32,11 +32,16 @@ def test_a_logarithmic_scale_keeps_ratios(low: float, ratio: float):
 def test_ticks_are_round_within_the_axis_and_not_too_many(low: float, span: float, most: int):
     scale = Linear(low, low + span, 0, 100)
     ticks = scale.ticks(most)
-    assert len(ticks) <= most + 1
-    step = nice_step((scale.high - scale.low) / most)
+    assert 2 <= len(ticks) <= most + 1
+    step = ticks[1][0] - ticks[0][0]
+    assert nice_step(step * (1 - 1e-6)) == pytest.approx(step, rel=1e-3)
     for value, _ in ticks:
         assert low - 1e-6 * span <= value <= low + span * (1 + 1e-6)
         assert value / step == pytest.approx(round(value / step), abs=1e-4)
+
+
+def test_an_axis_of_few_ticks_has_more_than_one():
+    assert [text for _, text in Linear(1000, 9000, 0, 100).ticks(3)] == ["2,000", "4,000", "6,000", "8,000"]
 
 
 @given(st.floats(1e-9, 1e12))
