@@ -94,6 +94,23 @@ async def test_a_share_is_taken_again_until_it_is_reached(service: Service) -> N
     assert budget["epsilon"]["spent"] == pytest.approx(0.5)
 
 
+async def test_what_a_question_has_taken_already_counts(service: Service) -> None:
+    study = await service.study()
+    await service.crowd(study)
+    path = f"/v1/studies/{study}/releases"
+    stands = (await service.call("POST", path, "analyse", json={"share": 0.3})).json()["id"]
+    schedule = await scheduled(service, study, question={"share": 0.2}, until=0.5)
+    releases = []
+    for _ in range(3):
+        schedule = await come(service, schedule)
+        releases.append(schedule["release"])
+    assert schedule["due_at"] is None
+    assert releases[0] == stands
+    assert len(set(releases)) == 3
+    budget = (await service.call("GET", "/v1/subjects/p1/budget", "contribute")).json()
+    assert budget["epsilon"]["spent"] == pytest.approx(0.5)
+
+
 async def test_where_the_number_of_people_is_secret_each_answer_is_paid_until_the_share(
     service: Service,
 ) -> None:
@@ -157,6 +174,11 @@ async def test_what_a_schedule_does_is_in_the_trail(service: Service) -> None:
     assert [line["action"] for line in lines] == ["schedule.delete", "schedule.ask", "schedule.create"]
     assert lines[1]["actor"] == schedule["token_id"]
     assert lines[1]["detail"] == {"study": study, "release": release}
+    assert (lines[2]["detail"]["share"], lines[2]["detail"]["quota"]) == (0.2, 10)
+    other = await scheduled(service, study, question={"share": 0.2}, until=0.5, quota=0.7)
+    trail = await service.call("GET", f"/v1/admin/audit?target={other['id']}", "admin")
+    [line] = trail.json()["items"]
+    assert (line["detail"]["until"], line["detail"]["quota"]) == (0.5, 0.7), "as they were given"
     [token] = await sql(service, "SELECT revoked_at FROM token WHERE id = $1", schedule["token_id"])
     assert token["revoked_at"] is not None
 

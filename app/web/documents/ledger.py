@@ -15,6 +15,8 @@ _UNITS = {
     "gaussian_epsilon": epsilon_to_json,
     "gaussian_delta": delta_to_json,
     "share": epsilon_to_json,
+    "until": epsilon_to_json,
+    "quota": epsilon_to_json,
 }
 """How numbers of the trail are shown."""
 
