@@ -11,6 +11,7 @@ from app.cli.common import console, moment, print_details, print_table, show
 from app.cli.http import StudyName, integer, number
 from app.cli.options import fields_of
 from app.cli.service_commands import asks_service
+from app.core.numbers import headline
 from app.web.documents.session_in import SessionIn
 
 sessions = typer.Typer(no_args_is_help=True, help="Start sessions, follow their rounds, end them.")
@@ -38,11 +39,11 @@ def _show(session: Session) -> None:
         }
     details |= {"epsilon": price, "deadline (UTC)": moment(session.deadline)}
     details |= {f"centre {place}": _point(centre) for place, centre in enumerate(session.centres or ())}
-    if session.interval is not None:
+    if session.interval is not None and session.estimate is not None:
         interval, error = session.interval, document["error"]
         missed = "its rank is off by at most" if session.protocol == "quantile" else "people it may miss"
         details |= {
-            "estimate": session.estimate,
+            "estimate": headline(session.estimate, interval.lower, interval.upper).in_words,
             "interval": f"{show(interval.lower)} to {show(interval.upper)}",
             missed: f"{error['missed_fraction']:.2%}",
             "wrong with probability": f"{error['failure_probability']:.2%} at most",
@@ -57,9 +58,12 @@ def _show(session: Session) -> None:
         print_table(steps, columns)
     elif session.path:
         columns = {"round": "round", "lower": "lower", "upper": "upper", "threshold": "asked"}
+        rounds = [
+            {**step, "fraction": "-" if step["fraction"] is None else f"{step['fraction']:.1%}"}
+            for step in document["path"]
+        ]
         print_table(
-            document["path"],
-            columns | {"answers": "answers", "fraction": "true yes", "believed": "believed"},
+            rounds, columns | {"answers": "answers", "fraction": "estimated yes", "believed": "believed"}
         )
     else:
         console.print("No round is closed yet.")

@@ -207,6 +207,8 @@ def test_a_session_from_its_start_to_its_estimate(ask):
     finished = ask("admin", "session", "finish", session["id"])
     assert finished.status == 0, finished.errors
     assert "people it may miss" in finished.output
+    assert re.search(r"^estimate\s+50 \(0 to 100\)$", finished.output, re.MULTILINE)
+    assert "estimated yes" in finished.output
     listed = json.loads(ask("analyse", "session", "list", "age", "--json").output)
     assert [item["state"] for item in listed] == ["finished"]
     assert "1 of 2 closed" in ask("analyse", "session", "list", "age").output

@@ -129,6 +129,17 @@ async def test_a_finished_search_shows_its_estimate_with_an_interval_that_holds(
         assert words in text_of(admin.page)
 
 
+async def test_the_estimate_of_a_search_has_no_more_digits_than_its_interval(
+    admin: Browser, service: Service
+):
+    study = await service.study(lower=0, upper=123.4567)
+    wish = {"protocol": "minimum", "epsilon": 1, "participants": 1000, "rounds": 2}
+    made = (await service.call("POST", f"/v1/studies/{study}/sessions", "admin", json=wish)).json()
+    await service.call("POST", f"/v1/sessions/{made['id']}/finish", "admin")
+    await admin.get(f"/dashboard/sessions/{made['id']}")
+    assert "Estimate 62 0 to 124" in text_of(admin.page)
+
+
 @pytest.mark.parametrize("protocol", ["minimum", "maximum"])
 async def test_a_round_with_too_few_answers_narrows_nothing(
     admin: Browser, service: Service, study: str, protocol: str

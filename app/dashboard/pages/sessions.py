@@ -5,6 +5,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from app.core.numbers import Headline, headline
 from app.dashboard import canvas, plots
 from app.dashboard.rendering import render
 from app.dashboard.requests import PageRequest
@@ -33,6 +34,7 @@ async def show(request: PageRequest) -> Response:
         session=document,
         study=StudyOut.model_validate(study),
         searching=searching,
+        shown=_shown(document),
         left=left,
         narrowing_plot=plots.narrowing(
             "What is left of the range after each round",
@@ -51,6 +53,14 @@ async def show(request: PageRequest) -> Response:
         ),
         answers_plot=plots.answered("Answers in each round", _answers(document), size=SHALLOW),
     )
+
+
+def _shown(session: Mapping[str, Any]) -> Headline | None:
+    """The estimate of a search that has finished, no more exact than its interval."""
+    if session.get("estimate") is None:
+        return None
+    interval = session["interval"]
+    return headline(session["estimate"], interval["lower"], interval["upper"])
 
 
 def _intervals(session: Mapping[str, Any]) -> list[tuple[float, float]]:
