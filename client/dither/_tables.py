@@ -24,6 +24,9 @@ Row = dict[str, object]
 PARTS = ("bins", "choices", "cells", "coordinates", "quartiles")
 """Lists of a document whose items are rows of their own; what is theirs is called `bins.lower` and so on."""
 
+BESIDE = ("count", "mean", "sd", "slope", "intercept", "r_squared", "prediction")
+"""Of a description, beside its quartiles, and of a line."""
+
 GROUPS = "groups"
 """The answers by group of a document: rows beside the whole, with the same names and `where`."""
 
@@ -41,6 +44,7 @@ class Drawn(NamedTuple):
         together: Those of one that holds together with those of all others.
         always: Those of one that holds at all steps of its question, from the second one on.
         to_whole: The estimate drawn to that for all people.
+        statistic: Which one it is, where that is not the answer's.
     """
 
     label: str
@@ -49,9 +53,11 @@ class Drawn(NamedTuple):
     together: tuple[float, float] | None = None
     always: tuple[float, float] | None = None
     to_whole: float | None = None
+    statistic: str = ""
 
     def in_words(self, statistic: str) -> str:
         """It and its interval, of this statistic."""
+        statistic = self.statistic or statistic
         if self.interval is None:
             return f"{self.value:.4g}"
         lower, upper = self.interval
@@ -103,7 +109,8 @@ class Plotted(Shown):
     def __str__(self) -> str:
         """Its estimates and intervals in a line."""
         name, drawn = self._drawn()
-        said = "; ".join(f"{one.label} {one.in_words(name)}" for one in drawn).removeprefix("all ")
+        shown = [*(one for _, one in _beside(self._rows())), *drawn]
+        said = "; ".join(f"{one.label} {one.in_words(name)}" for one in shown).removeprefix("all ")
         return f"{name} of {self.raw.get('study')}: {said}" if said else repr(self)
 
     def _repr_html_(self) -> str:
@@ -125,7 +132,9 @@ class Plotted(Shown):
         return f'<img alt="{said}" src="data:image/png;base64,{b64encode(content.getvalue()).decode()}">'
 
     def _few(self) -> list[Row]:
-        return [_estimate(row) for row in self._rows()]
+        rows = self._rows()
+        beside, drawn = _beside(rows), [(row, _drawn(row)) for row in rows]
+        return [_estimate(row, one) for row, one in (*beside, *drawn) if one or not beside]
 
     def _unit(self, name: str) -> str:
         parts = any(self.raw.get(part) for part in ("bins", "choices"))
@@ -402,9 +411,23 @@ def _column(values: Sequence[object]) -> list[Any]:
     return [None if value is None else convert(value) for value in values]
 
 
-def _estimate(row: Row) -> Row:
-    """The six columns of a row of an answer."""
-    one = _drawn(row)
+def _beside(rows: Iterable[Row]) -> list[tuple[Row, Drawn]]:
+    """What a description or a line says once: of all people, and of each label."""
+    first = dict[str, Row]()
+    for row in rows:
+        if row.get("statistic") in ("describe", "regression"):
+            first.setdefault(_where(row), row)
+    return [
+        (row, Drawn(": ".join(filter(None, (where, part))), value, ends, statistic=part))
+        for where, row in first.items()
+        for part in BESIDE
+        if (value := _number(row.get(f"{part}.estimate", row.get(part)))) is not None
+        for ends in [_ends(row, f"{part}.interval") or _ends(row, f"{part}_interval")]
+    ]
+
+
+def _estimate(row: Row, one: Drawn | None) -> Row:
+    """The six columns of a row of an answer, and of what is drawn of it."""
     lower, upper = (one.interval if one else None) or (None, None)
     return {
         "study": row.get("study"),

@@ -561,6 +561,12 @@ def test_a_description_is_read_and_drawn(client: Any, service: FakeService) -> N
         (0.75, 32.0),
     ]
     assert [label for label, *_ in found._drawn()[1]] == ["quantile 0.25", "quantile 0.5", "quantile 0.75"]
+    frame = found.to_dataframe()
+    parts = ["count", "mean", "sd", "quantile 0.25", "quantile 0.5", "quantile 0.75"]
+    assert frame["of"].tolist() == parts
+    assert frame["estimate"].tolist() == [400, 32, 12, 22, 31, 40]
+    assert frame["upper"].tolist() == [400, 33, 13, 23, 32, 41]
+    assert "count 400 (400 to 400); mean 32 (31 to 33); sd 12 (11 to 13); quantile 0.25 22" in str(found)
 
 
 def test_a_covariance_by_labels_is_read_and_drawn(client: Any, service: FakeService) -> None:
@@ -580,6 +586,10 @@ def test_a_correlation_and_a_line_are_read(client: Any, service: FakeService) ->
     assert (line.prediction.at, line.prediction.estimate, line.prediction.interval.upper) == (9, 28, 38)
     assert (line.of, line.on, line.slope.interval.upper, line.intercept.estimate) == ("income", "age", 3, 10)
     assert [(one.at, one.lower, one.upper) for one in line.band] == [(0, 0, 20), (9, 18, 38)]
+    frame = line.to_dataframe()
+    assert frame["of"].tolist()[:4] == ["slope", "intercept", "r_squared", "prediction"]
+    assert frame["estimate"].notna().all()
+    assert "slope 2 (1 to 3); intercept 10" in str(line)
 
 
 def test_a_table_is_read_and_drawn(client: Any, service: FakeService) -> None:

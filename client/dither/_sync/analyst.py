@@ -75,8 +75,6 @@ class Analyst(Base):
             >>> best = min(plan.estimators, key=lambda row: row.predicted_error)
             >>> print(best.estimator, best.predicted_error, best.epsilon_max)
             adpm 0.75 0.25
-            >>> print(plan)
-            now 32.0 ± 2.1; for another 0.1 of each epsilon ± 1.1, which costs a person at most 0.25
         """
         question = asked({"statistic": statistic, "where": where, **parameters})
         if fresh is not False:
@@ -115,8 +113,7 @@ class Analyst(Base):
                 it costs no more. Several attributes are raked.
             **parameters: `by="region"` answers for each label besides, each person charged for the own label
                 only, and `simultaneous=True` adds intervals that hold for all labels at once;
-                `measure="income"` asks for that number in a study of several; `range="found"` finds the
-                range of the values first, with a part of the price, also with `by`: one for all labels.
+                `range="found"` finds the range of the values first, with a part of the price.
 
         Examples:
             >>> first, second = analyst.mean("commute"), analyst.mean("commute")
