@@ -255,16 +255,17 @@ def _reports(definition: StudyDefinition, fields: Mapping[str, str]) -> dict[str
 
 
 def given(definition: StudyDefinition, held: Holding) -> dict[str, str]:
-    """What a person gave, by the fields of the form; empty of a report or of what was withdrawn."""
-    if not held.live or held.trust is Trust.LOCAL or held.value is None:
+    """What a person gave, by the fields of the form: beside a report the labels; nothing once withdrawn."""
+    if not held.live:
         return {}
-    points = iter([held.value] if held.vector is None else held.vector)
     found = {}
-    for part in _parts(definition):
-        for one in part.asked:
-            point = next(points)
-            if point is not None:
-                found[one.name] = _text(part.measure, point)
+    if held.trust is not Trust.LOCAL and held.value is not None:
+        points = iter([held.value] if held.vector is None else held.vector)
+        for part in _parts(definition):
+            for one in part.asked:
+                point = next(points)
+                if point is not None:
+                    found[one.name] = _text(part.measure, point)
     labels = definition.attributes.labels_of(held.segment) if definition.attributes else {}
     return found | {f"attributes.{name}": label for name, label in labels.items()}
 

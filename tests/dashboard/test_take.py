@@ -393,6 +393,19 @@ async def test_a_study_of_local_people_takes_a_report_and_no_value(service: Serv
     assert row["trust"] == "local"
 
 
+async def test_a_receipt_of_a_report_shows_the_labels_that_were_sent_as_they_are(service: Service):
+    regions = {"region": ["north", "south"]}
+    study = await service.study(trust=["local"], local_mechanism="duchi", attributes=regions, **RANGE)
+    (path,) = await links(service, study)
+    key = hidden((await opened(service, path)).text, "key")
+    report = str(HALF - duchi_reach(500_000))
+    form = {"trust": "local", "epsilon": "0.5", "key": key, "report": report, "attributes.region": "south"}
+    sent = await send(service, path, form)
+    assert "the true one never left it. region south What it has cost" in text_of(sent.text)
+    gone = await send(service, "/take/receipt/withdraw", {"receipt": hidden(sent.text, "receipt")})
+    assert "region south" not in text_of(gone.text)
+
+
 @pytest.mark.parametrize(
     ("trust", "given", "tags", "steps"),
     [
