@@ -295,6 +295,7 @@ async def test_a_covariance_is_asked_for_where_two_numbers_have_one(browser: Bro
         text = text_of(page.text)
         assert "The correlation of income and age" in text
         assert "The line of income on age" in text
+        assert text.count("The band holds at all places at once, for these people.") >= 2
         assert "The line of age on income, with a 95 % band for these people" in page.text
         assert "intercept" in text
     for other in (
