@@ -107,7 +107,7 @@ FIELDS: Mapping[str, Field] = {
         kind=Kind.EPSILON,
         help="In add_remove_one studies: the least that people must have offered to take part.",
         more="Others are left out in silence, and pay nothing. If not given, what promises the smallest "
-        "error.",
+        "error; where too little is known for that, a fifth of the share first asks who offers how much.",
         metavar="EPSILON",
         label="Of people who offered at least",
     ),

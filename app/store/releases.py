@@ -148,13 +148,18 @@ READ_LAST_RANGE = _last("release.estimator = 'found_range'")
 # for the rest of its session, which may be none.
 READ_NOISY_COUNTS = Sql.of(NoisyCount)("""
     SELECT DISTINCT ON (least, most, of_all)
-           CAST(said->>'least_epsilon' AS float8) AS least, CAST(said->>'most_epsilon' AS float8) AS most,
-           coalesce(noisy_count, estimate) AS count, said->'where' IS NULL AS of_all, number
+           least, most, counted AS count, said->'where' IS NULL AS of_all, number
     FROM (SELECT * FROM release WHERE study_id = :study_id
                  AND (noisy_count IS NOT NULL AND estimator <> 'kmeans' OR estimator = 'count')
-          ORDER BY number DESC LIMIT :most) AS release, CAST(convert_from(body, 'UTF8') AS jsonb) AS said
+          ORDER BY number DESC LIMIT :most) AS release, CAST(convert_from(body, 'UTF8') AS jsonb) AS said,
+         LATERAL (SELECT CAST(said->>'least_epsilon' AS float8), CAST(said->>'most_epsilon' AS float8),
+                         coalesce(noisy_count, estimate), 1
+                  UNION ALL
+                  SELECT CAST(one->>'least_epsilon' AS float8), CAST(one->>'least_epsilon' AS float8),
+                         CAST(one->>'noisy_count' AS float8), 2
+                  FROM jsonb_array_elements(said->'offered') AS one) AS told (least, most, counted, place)
     WHERE said->'weights' IS NULL AND (said->'where' IS NULL OR said->'where' = CAST(:where AS jsonb))
-    ORDER BY least, most, of_all, number DESC
+    ORDER BY least, most, of_all, number DESC, place
 """)
 
 READ_NOISY_LABELS = Sql.of(NoisyLabels)("""

@@ -385,10 +385,11 @@ class Release(Plotted):
             that it combines has them; None where all have a part.
         noisy_count: People with noise, each counted as what they weigh over what larger offers count as: too
             few where some weigh less, see `about`. Only where their number is secret.
-        about: Whom it is about, and about how many they are, where their number is secret: who offered less,
-            or can pay no more, is left out. None of former releases and elsewhere.
+        about: Whom it is about, and about how many they are, where their number is secret. None of former
+            releases and elsewhere.
         least_epsilon: What they offered at least; None as `about`.
         most_epsilon: What larger offers count as; all weigh the same where it is the least. As `about`.
+        offered: How many offer at least each level, asked first; None of other answers.
         asked: The estimator that was asked for; `auto` leaves the choice to the service.
         standardize: The known share of each label, of each attribute that the mean is standardized to; None
             of other answers.
@@ -467,6 +468,7 @@ class Release(Plotted):
     about: str | None = None
     least_epsilon: float | None = None
     most_epsilon: float | None = None
+    offered: tuple[Mapping[str, object], ...] | None = None
     asked: str | None = None
     standardize: Mapping[str, Mapping[str, float]] | None = None
     reporting_range: FoundRange | None = None

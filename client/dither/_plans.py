@@ -176,7 +176,7 @@ class Plan(PlanTable):
         share_before: What it has used; the price is that of the rest.
         tilt: That of the question; None of a count.
         about: Whom the answer would be about, where the number of people is secret.
-        least_epsilon: The same: what they have offered at least; None where their number is public.
+        least_epsilon: What they have offered at least; None as `about`, and where that is asked first.
         assumption: What predictions and intervals assume of the people.
         stands: The best answer to the question so far; None before the first one. In add_remove_one studies
             the newest one to this question with this share and cap.

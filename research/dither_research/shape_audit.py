@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from app.accounting.costs import group_costs
 from app.accounting.shape_prices import bins_cost, tree_cost
-from app.core.cohort import Group
+from app.core.cohort import Cohort, Group
 from app.core.epsilon import DELTA_UNIT, MICRO
 from app.core.grid import GRID_SIZE, square
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
@@ -29,7 +29,9 @@ from app.services.shapes.counts import CountPlan
 from app.services.shapes.kinds import resolve
 from app.services.shapes.questions import COUNT
 from app.services.statistics.crowds import Crowd
+from app.services.statistics.offered import Offered
 from app.services.statistics.questions import Ask
+from app.services.statistics.questions import resolve as resolve_mean
 from dither_research.histories import STUDY, cohort_of
 from dither_research.pair_audit import DELTA
 from dither_research.privacy_audit import STEPS, Cells, Subject, cells
@@ -64,6 +66,7 @@ def shape_subjects() -> Iterator[Subject]:
     yield level_subject("two cells in each level of a quantile for its estimate", aim=Aim.ESTIMATE)
     yield description_subject("description, two moments and quartiles")
     yield count_subject("count of people, one person more")
+    yield offered_subject("who offers how much, and the count of those who are chosen by it")
     yield stepped_subject("histogram, two steps")
     yield stepped_subject("histogram of two bins, two steps", bins=2)
     yield stepped_subject("mean of two coordinates, two steps", by_coordinate=True)
@@ -101,6 +104,8 @@ def shape_controls() -> Iterator[Subject]:
     yield description_subject("a description whose moments share their noise", shared=True)
     yield count_subject("a count that charges half of a person's weight", part=0.5)
     yield count_subject("a count that weighs people by what they offer, priced by the least", weighed=2)
+    yield offered_subject("a count of those whom exact numbers choose", exact=True)
+    yield offered_subject("who offers how much, which only the count behind it charges for", priced=1)
     yield stepped_subject("a histogram whose second step is drawn anew for the difference", anew=True)
     yield stepped_subject(
         "a mean of coordinates whose second step is drawn anew for the difference",
@@ -137,6 +142,54 @@ def count_subject(name: str, *, part: float = 1.0, weighed: int = 1) -> Subject:
     charge, _ = plan_of(1).charges()
     claimed, planted = part * charge.epsilon / MICRO, part < 1 or weighed > 1
     return Subject(name=name, claimed=claimed, outputs=outputs, planted=planted)
+
+
+def offered_subject(name: str, *, exact: bool = False, priced: int = 2) -> Subject:
+    """A person of epsilon 2 who comes to others of 1 and 2: the level that is chosen, and both numbers.
+
+    One of epsilon 2 more or less tips the exact choice between all people, and those of epsilon 2.
+
+    Args:
+        name: Of the subject.
+        exact: Whether the level is chosen from exact numbers: a planted bug.
+        priced: Of the two charges how many it claims, the last ones; 1 is a planted bug, too.
+    """
+    study = replace(
+        STUDY,
+        relation=Relation.ADD_REMOVE_ONE,
+        epsilon_min=MICRO,
+        epsilon_max=2 * MICRO,
+        epsilons=(MICRO, 2 * MICRO),
+    )
+    question = resolve_mean(study, Ask(share=MICRO)).leveled(study, ())
+
+    def people(more: int) -> list[Cohort]:
+        return [cohort_of(1, 2 * MICRO, [0] * (BESIDE + more)), cohort_of(2, MICRO, [0] * BESIDE)]
+
+    def level_of(numbers: Sequence[float]) -> int:
+        """The place of the level at which people weigh most; of equal ones the least."""
+        return int(2 * numbers[1] > numbers[0])
+
+    def drawn(more: int, draws: int) -> Cells:
+        first = Offered.of(study, question, people(more))
+        found = []
+        for _ in range(draws):
+            numbers = [one.people for one in first.drawn()]
+            place = level_of((2 * BESIDE + more, BESIDE + more) if exact else numbers)
+            weight = (place + 1) * 4 * MICRO // 5
+            count = BESIDE + more + (BESIDE if place == 0 else 0)
+            noisy = count * weight * GRID_SIZE + draw(DiscreteLaplace(scales=(UNIT_SCALE,)), queries=1)[0]
+            left = noisy / (GRID_SIZE * weight) - BESIDE * (2 - place)
+            found.append((place - 0.5, numbers[1] - BESIDE, left))
+        return cells(np.array(found), np.ones(3), COARSE)
+
+    def outputs(draws: int) -> tuple[Cells, Cells]:
+        return drawn(0, draws), drawn(1, draws)
+
+    of_first = max(Offered.of(study, question, people(1)).costs)
+    charges = (of_first, 2 * 4 * MICRO // 5)
+    claimed = sum(charges[-priced:]) / MICRO
+    return Subject(name=name, claimed=claimed, outputs=outputs, planted=exact or priced < len(charges))
 
 
 def bins_subject(

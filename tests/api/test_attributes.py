@@ -455,6 +455,6 @@ async def test_of_a_secret_study_an_empty_label_is_answered_like_a_full_one(
 
 NOISY = (
     *("id", "study", "created_at", "estimate", "standard_error", "interval", "population_interval"),
-    *("noisy_count", "about", "variance", "sd", "stands", "in_words"),
+    *("noisy_count", "offered", "about", "variance", "sd", "stands", "in_words"),
 )
 """What has noise or a name in it."""

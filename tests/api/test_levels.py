@@ -40,32 +40,102 @@ async def charged(service: Service, study: str) -> list[float]:
     return [await spent(service, study, f"p{number}") for number in range(6)]
 
 
-@pytest.mark.parametrize("noise", [{}, {"noise": "gaussian", "delta": 1e-6}], ids=["laplace", "gaussian"])
-async def test_a_default_mean_is_about_those_who_offered_enough(
-    service: Service, noise: dict[str, Any]
-) -> None:
+GAUSSIAN = {"noise": "gaussian", "delta": 1e-6}
+NOISES = pytest.mark.parametrize("noise", [{}, GAUSSIAN], ids=["laplace", "gaussian"])
+ASKS_FIRST = (
+    "people who offered enough and can still pay: 1/5 of the share first asks how many offer how much"
+)
+
+
+@NOISES
+async def test_a_first_mean_asks_who_offers_how_much(service: Service, noise: dict[str, Any]) -> None:
     study = await tiers(service, **noise)
     plan = await get(service, study, "plan")
-    assert (plan["least_epsilon"], plan["about"]) == (1, "people who offered at least 1 and can still pay")
+    assert (plan["least_epsilon"], plan["about"]) == (None, ASKS_FIRST)
+    assert plan["in_words"].endswith(f"it is about {ASKS_FIRST}")
+    assert plan["assumption"] == WHATEVER
     found = await get(service, study, "statistics/mean")
-    assert (found["least_epsilon"], found["most_epsilon"], found["assumption"]) == (1, 1, WHATEVER)
-    assert found["about"].endswith("people who offered at least 1 and can still pay")
-    assert abs(found["noisy_count"] - PEOPLE / 2) < 60
-    # 26, 18 and 10 of the three tiers that take part: not the 30 of all.
-    assert abs(found["estimate"] - 18) < 8
+    least = found["least_epsilon"]
+    # At 2 and 4 people weigh most, and the next best level has three quarters of that.
+    assert least in (1, 2, 4)
+    assert (found["most_epsilon"], found["assumption"]) == (least, WHATEVER)
+    assert found["about"].endswith(f"people who offered at least {least:g} and can still pay")
+    number = {1: 300, 2: 200, 4: 100}[least]
+    assert abs(found["noisy_count"] - number) < 60
+    assert abs(found["estimate"] - {1: 18, 2: 14, 4: 10}[least]) < 8, "not the 30 of all"
+    assert [one["least_epsilon"] for one in found["offered"]] == TIERS
+    assert abs(found["offered"][-1]["noisy_count"] - 100) < 60
     assert "people" not in found
     assert "people_left_out" not in found
     paid = await charged(service, study)
-    assert paid[:3] == [0, 0, 0]
-    assert paid[3] == paid[4] == paid[5] > 0
-    assert found["epsilon_max"] >= paid[5]
-    # What is published says where the weight is.
-    assert (await get(service, study, "plan", share=0.4))["least_epsilon"] == 1
+    assert all(0 < amount <= offer for offer, amount in zip(TIERS, paid, strict=True))
+    if not noise:
+        # A fifth of the share by all, the rest of it by those whom the answer is about.
+        due = [0.1 * offer + (0.4 * least if offer >= least else 0) for offer in TIERS]
+        assert paid == pytest.approx(due)
+    assert paid[-1] <= found["epsilon_max"] <= plan["estimators"][0]["epsilon_max"]
+    # What is published says where the weight is: no later answer asks again.
+    again = await get(service, study, "plan", share=0.4)
+    assert again["least_epsilon"] in (1, 2, 4)
+    assert "offered" not in await get(service, study, "statistics/median", share=0.01)
     await get(service, study, "statistics/count", least_epsilon=4, share=0.3)
-    plan = await get(service, study, "plan", share=0.1)
-    assert plan["least_epsilon"] == 4
-    assert 0 < plan["estimators"][0]["predicted_error"] < 60 / 10
+    assert 0 < again["estimators"][0]["predicted_error"] < 60 / 10
     assert (await get(service, study, "statistics/mean"))["id"] == found["id"], "what stands is found"
+    assert (await service.api.services.ledger.audit()).clean
+
+
+ALL_ALIKE = [(1, 1), (10, 8)]
+"""What all offer, of 1 to 10, and the level at which they weigh most."""
+
+
+@pytest.mark.parametrize(("offer", "level"), ALL_ALIKE)
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"statistic": "mean"},
+        {"statistic": "median"},
+        {"statistic": "describe", "by": "region"},
+        {"statistic": "mean", "by": "region"},
+        {"statistic": "mean", "range": "found"},
+        {"statistic": "sd", "where": "region:north"},
+        {"statistic": "mean", "expected_size": "6000"},
+    ],
+    ids=lambda asked: "-".join(asked.values()) if isinstance(asked, dict) else None,
+)
+async def test_where_all_offer_alike_the_first_answer_is_about_all(
+    service: Service, asked: dict[str, str], offer: float, level: float
+) -> None:
+    """At a share of .4 the noise of a level's number, times the level, is 20; levels lie 3,000 apart."""
+    statistic, more = asked["statistic"], {name: asked[name] for name in asked if name != "statistic"}
+    terms = {"epsilon": {"min": 1, "max": 10}, "attributes": {"region": ["north", "south"]}}
+    study = await service.study(relation="add_remove_one", trust=["central"], upper=60, **terms)
+    records = [
+        {
+            "subject": f"p{number}",
+            "value": number % 60,
+            "epsilon": offer,
+            "trust": "central",
+            "attributes": {"region": "north"},
+        }
+        for number in range(3_000)
+    ]
+    path = f"/v1/studies/{study}/contributions/batch"
+    assert (await service.call("POST", path, "contribute", json=records)).json()["created"] == 3_000
+    # How many they are says nothing of what they offer.
+    await get(service, study, "statistics/count", share=0.05)
+    plan = await get(service, study, "plan", statistic=statistic, share=0.4, **more)
+    assert (plan["least_epsilon"], plan["about"]) == (None, ASKS_FIRST)
+    before = await spent(service, study, "p0")
+    found = await get(service, study, f"statistics/{statistic}", share=0.4, **more)
+    assert (found["least_epsilon"], found["most_epsilon"]) == (level, level)
+    assert abs(found["noisy_count"] - 3_000) < 200
+    assert found["about"].startswith(("about 2,", "about 3,"))
+    price = await spent(service, study, "p0") - before
+    assert 0.4 * offer / 5 < price <= 0.4 * offer
+    assert price <= found["epsilon_max"] <= plan["estimators"][0]["epsilon_max"]
+    for other in ({"statistic": "mean"}, {"statistic": "histogram", "edges": "20,40"}):
+        where = {"where": more["where"]} if "where" in more else {}
+        assert (await get(service, study, "plan", **other, **where))["least_epsilon"] == level
     assert (await service.api.services.ledger.audit()).clean
 
 
@@ -114,7 +184,7 @@ async def test_a_count_of_all_says_before_how_little_it_says(service: Service) -
 
 async def test_labels_are_predicted_from_their_own_numbers(service: Service) -> None:
     study = await tiers(service, attributes={"region": ["north", "south"]})
-    first = await get(service, study, "statistics/mean", by="region")
+    first = await get(service, study, "statistics/mean", by="region", least_epsilon=1)
     errors = [group["predicted_error"] for group in first["groups"]]
     assert errors[0] == errors[1] == 30, "nothing is known of either"
     again = await get(service, study, "statistics/mean", by="region", share=0.4, least_epsilon=1)

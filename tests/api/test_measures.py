@@ -309,9 +309,9 @@ async def test_labels_that_are_secret_are_asked_of_a_measure(service: Service):
     await move_in(service, study, attributes={"region": "north"})
     asked = {"measure": "age", "by": "region"}
     plan = await get(service, study, "plan", **asked)
-    # All weigh what one of the level weighs, so who offers 10 would pay no more than half of 0.8.
-    assert plan["least_epsilon"] == 0.8
-    assert plan["estimators"][0]["epsilon_max"] == 0.4
+    # Who takes part is asked first: who offers 10 may pay half of that, and no one more.
+    assert plan["least_epsilon"] is None
+    assert plan["estimators"][0]["epsilon_max"] == 5
     answer = await get(service, study, "statistics/mean", **asked, least_epsilon=10)
     assert answer["groups"][0]["estimate"] == pytest.approx(34.5, abs=4)
     assert await spent(service, study, "p7") == answer["epsilon_max"] == 5

@@ -14,10 +14,10 @@ async def test_a_study_without_people_answers_like_one_with_a_person(
     if people:
         await service.contribute(study, f"only-{statistic}", epsilon=1)
     query = "expected_size=50&share=1"
+    plan = await service.call("GET", f"/v1/studies/{study}/plan?statistic={statistic}&{query}", "analyse")
     answer = await service.call("GET", f"/v1/studies/{study}/statistics/{statistic}?{query}", "analyse")
     assert answer.status_code == 200, answer.text
     assert answer.json()["statistic"] == statistic
-    plan = await service.call("GET", f"/v1/studies/{study}/plan?statistic={statistic}&{query}", "analyse")
     [row, *_] = plan.json()["estimators"] or [{}]
     assert row.get("statistics") == (["mean"] if statistic == "mean" else ["mean", "variance", "sd"])
-    assert answer.json()["epsilon_max"] == row["epsilon_max"]
+    assert answer.json()["epsilon_max"] <= row["epsilon_max"]

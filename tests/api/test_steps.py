@@ -188,7 +188,11 @@ async def test_secret_studies_are_answered_afresh(service: Service) -> None:
     for one in answers:
         # Each charges a share of what offers count as at most, which noisy numbers of people choose.
         assert 0.05 <= one["least_epsilon"] <= one["most_epsilon"] <= 10
-        assert one["epsilon_max"] == one["epsilon_max_total"] == pytest.approx(0.2 * one["most_epsilon"])
+        # The first one also asks, with a fifth of it, who offers how much: at most the highest level.
+        asked = max((level["least_epsilon"] for level in one.get("offered", ())), default=one["most_epsilon"])
+        due = 0.2 * (asked / 5 + one["most_epsilon"] * 4 / 5)
+        assert one["epsilon_max"] == one["epsilon_max_total"] == pytest.approx(due)
+    assert ["offered" in one for one in answers] == [True, False]
 
 
 async def test_who_cannot_pay_is_left_out_and_the_others_go_on(service: Service) -> None:

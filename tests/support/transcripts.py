@@ -18,8 +18,9 @@ from app.estimators.tree_levels import Drawn
 from app.services.shapes import coordinates, counts, covariances, descriptions, found_means
 from app.services.shapes import plans as shape_plans
 from app.services.shapes import trees as shape_trees
-from app.services.statistics import alone, combining, kept_sums, piece_noise, planning, steps
+from app.services.statistics import alone, combining, kept_sums, offered, piece_noise, planning, steps
 from app.services.statistics.crowds import Crowd
+from app.services.statistics.levels import Numbered
 
 VARYING: tuple[tuple[re.Pattern[bytes], bytes | Callable[[re.Match[bytes]], bytes]], ...] = (
     (
@@ -94,6 +95,10 @@ def fix_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     def weighed(crowd: Any, weights: Any, counts: Any, length: int) -> list[int]:
         return [7_000_000 * (place % 5 + 1) for place in range(length)]
 
+    def drawn(first: offered.Offered) -> list[Numbered]:
+        return [Numbered(least=one, most=one, people=1e9 / one) for one in first.levels]
+
+    monkeypatch.setattr(offered.Offered, "drawn", drawn)
     monkeypatch.setattr(planning, "noisy", noisy)
     monkeypatch.setattr(coordinates.CoordinatesPlan, "noisy", lambda plan, sums, *_: (noisy(plan, sums), ()))
     monkeypatch.setattr(

@@ -28,6 +28,7 @@ from app.services.statistics.any_request import AnyRequest, AnySituation, Asked
 from app.services.statistics.drafting import Newcomers, Planned
 from app.services.statistics.drafts import Said, drafted
 from app.services.statistics.kept_ends import read_at
+from app.services.statistics.offered import asked_first
 from app.services.statistics.publishing import persist, published, replayed, standing
 from app.services.statistics.questions import Ask
 from app.services.statistics.reading import Reading
@@ -281,7 +282,12 @@ class Answering(ABC, Generic[Asked, Now]):
             await run("release.quota", lambda connection: _check_quota(connection, request))
         request.check(*request.compared(made), now.best)
         await work.run(request.check_told, now, made)
-        said = await self._said(run, request, now, made)
+        if request.question.asks_first:
+            with self._observer.step("draw"):
+                with_offered, request, made = await work.run(asked_first, request, now)
+            said = with_offered(await self._said(run, request, now, made))
+        else:
+            said = await self._said(run, request, now, made)
         draft = drafted(request.study, request.question, said, epoch=now.epoch, clock=self._clock)
         return draft, replace(request, had=made.had_by_all)
 

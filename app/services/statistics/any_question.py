@@ -14,7 +14,7 @@ from app.core.reporting_range import INSIDE
 from app.core.study import StudyDefinition
 from app.services.statistics import levels
 from app.services.statistics.label_weights import LabelWeights
-from app.services.statistics.levels import Level, Numbered
+from app.services.statistics.levels import ASKS_FIRST, Level, Numbered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,8 @@ class AnyQuestion:
         cap: The same in the study's currency; of a secret count at most what all people can pay.
         expected_size, least_epsilon: add_remove_one: as asked, see `questions.Ask`.
         level: add_remove_one: who takes part, and what they weigh at most. No part of the question.
+        asks_first: Whether a part of it measures first how many people offer how much, see
+            `app.services.statistics.offered`. No part of the question.
         tilt: [ppm]; None in add_remove_one studies for that of the study.
         where: Of whom: the label of each attribute that it names; empty for all people.
         by: The attributes for each of whose cells it asks besides, with commas between; a cell is a label, or
@@ -46,6 +48,7 @@ class AnyQuestion:
     tilt: int | None
     least_epsilon: int | None = None
     level: Level | None = None
+    asks_first: bool = False
     where: Mapping[str, str] = field(default_factory=dict)
     by: str = ""
     measure: str = ""
@@ -90,8 +93,31 @@ class AnyQuestion:
         """
         if self.cap is None:
             return self.share
-        least = study.least if self.level is None else self.level.floor
+        least = study.least if self.level is None or self.asks_first else self.level.floor
         return min(self.share, -(-self.cap * MICRO // max(1, least)))
+
+    def most_taken(self, study: StudyDefinition) -> int:
+        """The most that any person may be charged at any level [the study's currency]."""
+        most = share_of(study.amount(study.epsilon_max), self.share)
+        return most if self.cap is None else min(most, self.cap)
+
+    @property
+    def first(self) -> Self:
+        """What of it measures first how many people offer how much."""
+        cap = None if self.cap is None else self.cap // ASKS_FIRST
+        return replace(self, asks_first=False, share=self.share // ASKS_FIRST, cap=cap)
+
+    @property
+    def rest(self) -> Self:
+        """What is left of it behind that: all of it, where nothing is measured first.
+
+        Rounded down each, both together charge no one more than the whole may.
+        """
+        if not self.asks_first:
+            return self
+        first = self.first
+        cap = None if self.cap is None or first.cap is None else self.cap - first.cap
+        return replace(self, asks_first=False, share=self.share - first.share, cap=cap)
 
     def at_whole(self) -> Self:
         """The question for each person's whole epsilon."""
@@ -149,16 +175,26 @@ class AnyQuestion:
         """The question with those who take part chosen, or given, see `app.services.statistics.levels`."""
         if self.level is None or not self.chooses:
             return self
-        asked = levels.LevelAsked(
+        chosen = levels.choose_level(study, self._level_asked(study), published, level)
+        return replace(self, level=chosen, asks_first=chosen.open)
+
+    def offered(self, study: StudyDefinition, published: Sequence[Numbered]) -> Self:
+        """The question with those who take part chosen, where how many offer how much was measured first."""
+        asked = replace(self._level_asked(study), asks_first=False)
+        return replace(self, level=levels.choose_level(study, asked, published))
+
+    def _level_asked(self, study: StudyDefinition) -> levels.LevelAsked:
+        alike = self.level if self.weighs_alike else None
+        return levels.LevelAsked(
             share=self.share,
             cap=self.cap,
             tilt=self.assumed_tilt(study),
-            least=self.level.least if self.weighs_alike else self.least_epsilon,
+            least=self.least_epsilon if alike is None else alike.least,
             stated=self.expected_size,
             noises=study.attributes.size(self.by) if self.adds_up else 1,
             equal=self.weighs_alike,
+            asks_first=True,
         )
-        return replace(self, level=levels.choose_level(study, asked, published, level))
 
     @abstractmethod
     def assumption(self, study: StudyDefinition) -> str | None:

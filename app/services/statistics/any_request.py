@@ -366,6 +366,9 @@ class AnySituation(ABC, Generic[Asked]):
         Raises:
             BudgetExhausted, NotApplicable: there is none.
         """
+        if request.question.asks_first:
+            request = replace(request, question=request.question.rest)
+            return self.among(request, self.cohorts).made(request, among)
         return self.step(request, among) or self.alone(request, among)
 
     def told(self, request: Asked, times: float) -> float:

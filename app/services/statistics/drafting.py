@@ -1,7 +1,7 @@
 """What plans say of a question: what an answer would charge, and how accurate it would be."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
 from app.core.errors import ServiceError
@@ -70,6 +70,12 @@ class PlannedAnswer:
             mu2_max=study.noise.mu2(made.most),
             **more,
         )
+
+    def charging(self, study: StudyDefinition, most: int) -> Self:
+        """The same where a person is charged this at most [the study's currency]."""
+        amount = study.epsilon(most)
+        mu2 = study.noise.mu2(most)
+        return replace(self, epsilon_max=amount, epsilon_max_total=amount, mu2_max=mu2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,9 +16,14 @@ intervals and predictions.
 pair has a predicted error, from the number of people who offer at least each level: noise over the total
 weight, the tilt times TV, and the scatter of people who weigh differently. Published noisy numbers say how
 many, a number that is stated is one at the least level. Between two of them a power of epsilon is taken to
-lead from one to the other. Beyond them no level is taken to have more weight: so a guess leaves no one out
-who is known of. One guess is made, where nothing is published of the middle level or a higher one: that all
-levels are equally frequent. So a first answer is about those who offer the middle level.
+lead from one to the other. Beyond them no level is taken to have more weight: so no one is left out who is
+known of.
+
+*The first answer.* Where nothing is published of the middle level or a higher one, or what is published
+promises nothing, a guess could be about no one. There the choice is left open, and the answer first measures
+how many people offer each level, with a part of its share, see `app.services.statistics.offered`. What it
+finds is published with it, so later answers need not ask again. Before that one guess is made, that all
+levels are equally frequent, and for predictions alone.
 
 Privacy: depends on the question, the study, and what is published. With and without a person it is the same
 but through noisy answers, which were paid for. So the choice, and who is left out by it, is post-processing.
@@ -42,6 +47,10 @@ USELESS = 0.3
 """Where the best predicted error is more than this part of the range, all people are asked: what is known of
 their number is mostly noise."""
 
+ASKS_FIRST = 5
+"""One of this many parts of the share measures first who offers how much, where that is not known. Of a tenth
+to a fourth it is the part with the smallest mean error, see docs/estimators.md."""
+
 _LESS = 0.1
 """Beyond what is known weight is taken to fall with this power of epsilon, either way."""
 
@@ -58,6 +67,7 @@ class Level:
         floor, top: The same in the study's currency.
         size: People to predict for, as if all of them weighed the most; None where nothing is known of them.
         sizes: The same for each label of the question's attribute, in their order; empty where none is known.
+        open: Whether the answer measures first who they are; then the ends stand for no one's offer.
     """
 
     least: int
@@ -66,6 +76,7 @@ class Level:
     top: int
     size: float | None = None
     sizes: tuple[float, ...] = ()
+    open: bool = False
 
     @classmethod
     def of(cls, study: StudyDefinition, least: int | None = None, most: int | None = None) -> "Level":
@@ -107,6 +118,9 @@ class Level:
     @property
     def about(self) -> str:
         """Whom an answer is about, in words."""
+        if self.open:
+            asked = f"1/{ASKS_FIRST} of the share first asks how many offer how much"
+            return f"people who offered enough and can still pay: {asked}"
         return f"people who offered at least {epsilon_to_json(self.least):g} and can still pay"
 
     def number(self, noisy_count: float) -> str:
@@ -210,6 +224,7 @@ class LevelAsked:
         least: What people must have offered, where the question says so [micro-epsilon].
         stated: The number of people that it states.
         equal: Whether all must weigh the same.
+        asks_first: Whether the choice may be left open.
         noises: Independent noises in the sums that are read: labels.
     """
 
@@ -219,6 +234,7 @@ class LevelAsked:
     least: int | None = None
     stated: float | None = None
     equal: bool = False
+    asks_first: bool = False
     noises: int = 1
 
 
@@ -235,7 +251,7 @@ def choose_level(
 
     Returns:
         The pair with the smallest predicted error; of equal ones that with the most people. `size` is
-        predicted from what is known.
+        predicted from what is known. An open one, where that is too little.
 
     Privacy: see the module.
     """
@@ -248,9 +264,10 @@ def choose_level(
     tops = floors if asked.equal else sorted({lowest.least, *crowd.levels, study.epsilon_max})
     pairs = [Level.of(study, low, high) for low in floors for high in tops if high >= low]
     best = min(pairs, key=lambda one: crowd.error(study, asked, one), default=lowest)
-    if asked.stated is None and crowd.error(study, asked, best) > USELESS:
-        best = lowest
-    return crowd.sized(study, asked, best)
+    useless = asked.stated is None and crowd.error(study, asked, best) > USELESS
+    if asked.asks_first and len(floors) > 1 and not crowd.complete and (useless or not crowd.above):
+        return crowd.opened(study, asked, best)
+    return crowd.sized(study, asked, lowest if useless else best)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,38 +279,51 @@ class _Crowd:
         known: Epsilons that something is known or guessed of, ascending, with how many offer at least that.
         exact: Published numbers by their ends, where the newest one has both.
         guessed: Whether nothing is known.
+        above: Whether something is known of the middle level or a higher one.
+        complete: Whether something is known of each level.
     """
 
     levels: tuple[int, ...]
     known: tuple[tuple[int, float], ...]
     exact: dict[tuple[int, int], float]
     guessed: bool
+    above: bool
+    complete: bool
 
     @classmethod
     def of(cls, study: StudyDefinition, asked: LevelAsked, published: Sequence[Numbered]) -> "_Crowd":
         levels, whole = levels_of(study), Level.of(study)
         found: dict[int, float] = {}
         exact: dict[tuple[int, int], float] = {}
+        for one in [one for one in published if one.part == 1] or published:
+            least = whole.least if one.least is None else one.least
+            most = whole.most if one.most is None else one.most
+            people = max(one.people * one.part, 1.0)
+            found.setdefault(least, people)
+            exact.setdefault((least, most), people)
         if asked.stated is not None:
-            found[whole.least if asked.least is None else asked.least] = asked.stated
-        else:
-            for one in [one for one in published if one.part == 1] or published:
-                least = whole.least if one.least is None else one.least
-                most = whole.most if one.most is None else one.most
-                people = max(one.people * one.part, 1.0)
-                found.setdefault(least, people)
-                exact.setdefault((least, most), people)
+            stated = whole.least if asked.least is None else asked.least
+            found[stated] = asked.stated
+            exact = {ends: people for ends, people in exact.items() if ends[0] != stated}
         guessed, (middle, part) = not found, _middle(levels)
+        above, complete = max(found, default=0) >= middle, found.keys() >= set(levels)
         if guessed:
             found[middle] = _MANY
-        elif max(found) < middle:
+        elif not above:
             found[middle] = max(found.values()) * part
         # Who offers more offers less, too, whatever noise says.
         most_people, known = 0.0, list[tuple[int, float]]()
         for epsilon in sorted(found, reverse=True):
             most_people = max(most_people, found[epsilon])
             known.append((epsilon, most_people))
-        return cls(levels=levels, known=tuple(reversed(known)), exact=exact, guessed=guessed)
+        return cls(
+            levels=levels,
+            known=tuple(reversed(known)),
+            exact=exact,
+            guessed=guessed,
+            above=above,
+            complete=complete,
+        )
 
     def error(self, study: StudyDefinition, asked: LevelAsked, level: Level) -> float:
         """The predicted error of a mean, to compare pairs by [range widths]."""
@@ -311,6 +341,14 @@ class _Crowd:
             mass, _, top = self._mass(study, asked, level)
             size = max(1.0, mass / top) if top else None
         return replace(level, size=size)
+
+    def opened(self, study: StudyDefinition, asked: LevelAsked, guess: Level) -> Level:
+        """An open level: as of people who offer the most, with predictions as for a guess."""
+        largest = round_down_to_significant(study.epsilon_max)
+        level = Level.of(study, largest, largest)
+        mass, (*_, top) = self._mass(study, asked, guess)[0], self._mass(study, asked, level)
+        size = None if self.guessed or not top else max(1.0, mass / top)
+        return replace(level, size=size, open=True)
 
     def _mass(self, study: StudyDefinition, asked: LevelAsked, level: Level) -> tuple[float, float, float]:
         """The total weight, and the ends of the weights of one person [epsilon, or mu]."""

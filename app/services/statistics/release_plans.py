@@ -48,6 +48,9 @@ def _plan(
         made = known or now.made(request, among)
         request.check_read(made)
         entry = request.planned(now, made, reading, among)
+        if request.question.asks_first:
+            study = request.study.definition
+            entry = entry.charging(study, request.question.most_taken(study))
         return replace(entry, answers_left=answers_left(request, now, made, among))
     except (NotApplicable, PrivacyRefusal):
         return None

@@ -245,7 +245,7 @@ class PlanOut(WireOut):
         None, description="Whom the answer would be about, where the number of people is secret."
     )
     least_epsilon: EpsilonOut | None = Field(
-        None, description="The same: what they have offered at least; null where their number is public."
+        None, description="What they have offered at least; null as `about`, and where that is asked first."
     )
     assumption: str | None = Field(None, description="What predictions and intervals assume of the people.")
     stands: StandingOut | None = Field(
@@ -282,7 +282,7 @@ class PlanOut(WireOut):
             share=planned.share / MICRO,
             share_before=planned.share_before / MICRO,
             about=None if level is None else level.about,
-            least_epsilon=None if level is None else level.least,
+            least_epsilon=None if level is None or level.open else level.least,
             stands=stands,
             in_words=_in_words(planned, stands, reading, ended),
         )

@@ -124,6 +124,13 @@ class TogetherOut(WireOut):
     population_interval: IntervalOut
 
 
+class OfferedOut(WireOut):
+    """How many people offer at least this, with noise."""
+
+    least_epsilon: float
+    noisy_count: float
+
+
 class LabelOut(WireOut):
     """What every answer for one label says."""
 
@@ -262,12 +269,16 @@ class PublishedOut(AnswerOut, Generic[OfLabel]):
     noisy_count: NoisyCount = None
     about: str | None = Field(
         None,
-        description="Whom it is about, and about how many they are, where their number is secret: who "
-        "offered less, or can pay no more, is left out. Left out of former releases and elsewhere.",
+        description="Whom it is about, and about how many they are, where their number is secret. Left out "
+        "of former releases and elsewhere.",
     )
     least_epsilon: float | None = Field(None, description="What they offered at least; left out as `about`.")
     most_epsilon: float | None = Field(
         None, description="What larger offers count as; all weigh the same where it is the least. As `about`."
+    )
+    offered: list[OfferedOut] | None = Field(
+        None,
+        description="How many offer at least each level, asked first; left out of other answers.",
     )
 
     @property

@@ -62,7 +62,7 @@ def test_levels_are_the_list_or_powers_of_two_between_the_ends() -> None:
     assert levels_of(replace(RANGE, epsilon_max=RANGE.epsilon_min)) == (RANGE.epsilon_min,)
 
 
-def test_a_first_answer_is_about_the_middle_level() -> None:
+def test_a_guess_is_about_the_middle_level() -> None:
     """Of equally frequent tiers 1 has 3/4 of the weight that the best one would have."""
     level = choose_level(STUDY, ASKED, ())
     assert ends(level) == (1, 1)
@@ -102,11 +102,30 @@ def test_noise_does_not_let_more_people_offer_more() -> None:
 
 def test_a_stated_number_is_one_at_the_least_level() -> None:
     stated = replace(ASKED, stated=6000.0)
-    level = choose_level(STUDY, stated, [numbered(4, 5000)])
+    level = choose_level(STUDY, stated, ())
     assert ends(level) == (1, 1)
     assert level.size == pytest.approx(3000)
-    asked = choose_level(STUDY, replace(stated, least=2 * MICRO), ())
+    # It stands in the place of what is published there, and beside what is published of others.
+    level = choose_level(STUDY, stated, [numbered(4, 5000), numbered(0.1, 10)])
+    assert (ends(level), level.size) == ((4, 4), 5000)
+    asked = choose_level(STUDY, replace(stated, least=2 * MICRO), [numbered(2, 10)])
     assert (ends(asked), asked.size) == ((2, 2), 6000)
+
+
+def test_a_choice_is_open_where_too_little_is_known() -> None:
+    asked = replace(ASKED, asks_first=True)
+    for known in ((), [numbered(0.1, 3000)], [numbered(0.5, 3000)], [numbered(4, 1)]):
+        level = choose_level(STUDY, asked, known)
+        assert level.open
+        assert ends(level) == (4, 4), "the largest charge is planned"
+        assert "1/5 of the share first asks" in level.about
+    assert choose_level(STUDY, asked, ()).size is None
+    # Predictions are for a guess: half of these people offer at least 1.
+    assert choose_level(STUDY, replace(asked, stated=6000.0), ()).size == pytest.approx(3000 / 4)
+    for known in ([numbered(1, 1500)], [numbered(one / MICRO, 1) for one in TIERS]):
+        assert not choose_level(STUDY, asked, known).open
+    assert not choose_level(STUDY, replace(asked, least=MICRO), ()).open
+    assert not choose_level(STUDY, asked, (), Level.of(STUDY, MICRO, MICRO)).open
 
 
 def test_a_small_tilt_lets_more_people_in_and_weighs_them_by_their_offers() -> None:
