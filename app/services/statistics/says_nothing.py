@@ -110,10 +110,10 @@ def _least_payable(shares: Sequence[int], part_of: Callable[[int], float]) -> in
     low, times = 0, 1.5
     while low < len(shares):
         high = max(low, bisect_right(shares, shares[low] * times) - 1)
-        part = part_of(shares[high])
-        if part < WHOLE:
+        found = part_of(shares[high])
+        if found < WHOLE:
             return _least(shares[low : high + 1], part_of)
-        low, times = high + 1, max(1.5, part if math.isfinite(part) else 1.5)
+        low, times = high + 1, max(1.5, found if math.isfinite(found) else 1.5)
     return None
 
 
