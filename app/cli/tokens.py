@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated
 
 import typer
-from dither import Client, NewToken, ProblemError, Token, TokenUsage
+from dither import Client, NewToken, ProblemError, Quota, Token, TokenUsage
 
 from app.cli.common import (
     MOMENT,
@@ -20,6 +20,7 @@ from app.cli.common import (
 from app.cli.http import number
 from app.cli.service_commands import asks_service
 from app.core.principal import Role
+from app.core.quota import FOR_EVER
 
 tokens = typer.Typer(no_args_is_help=True, help="Create, list, limit, rotate and revoke bearer tokens.")
 
@@ -43,11 +44,18 @@ def _show_tokens(found: Sequence[Token]) -> None:
             **one.raw,
             "expires": "revoked" if one.revoked_at else moment(one.expires_at),
             "studies": "all" if one.studies is None else one.studies,
+            "quota": None if one.quota is None else _quota(one.quota),
         }
         for one in found
     ]
-    columns = {"id": "id", "name": "name", "roles": "roles", "studies": "studies"}
+    columns = {"id": "id", "name": "name", "roles": "roles", "studies": "studies", "quota": "quota"}
     print_table(rows, columns | {"expires": "expires (UTC)", "last_used_on": "last used"})
+
+
+def _quota(quota: Quota) -> str:
+    """The share of each study, and how long it counts."""
+    within = "all time" if quota.period_seconds == FOR_EVER else f"{quota.period_seconds:,} s"
+    return f"{quota.share:f} in {within}"
 
 
 def _show_usage(found: Sequence[TokenUsage]) -> None:

@@ -6,6 +6,9 @@ from uuid import UUID
 
 from app.core.errors import ServiceError
 
+FOR_EVER = 2**31 - 1
+"""Period of a quota that never becomes free again [s]."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:

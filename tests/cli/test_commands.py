@@ -331,6 +331,10 @@ def test_tokens_are_made_listed_and_revoked(ask):
     listed = json.loads(ask("admin", "token", "list", "--json").output)
     mine = next(item for item in listed if item["name"] == "app")
     assert token not in json.dumps(listed)
+    assert "0.2 in 86,400 s" not in ask("admin", "token", "list").output
+    limited = ask("admin", "token", "limit", mine["id"], "--share", "0.2", "--period", "86400")
+    assert limited.status == 0, limited.errors
+    assert "0.2 in 86,400 s" in ask("admin", "token", "list").output
     assert ask("admin", "token", "revoke", mine["id"]).status == 0
     with ask.service.client(token) as client:
         assert client.get("/v1/studies").status_code == 401

@@ -6,12 +6,11 @@ from uuid import UUID
 from starlette.responses import Response
 
 from app.core.errors import InvalidRequest, NotFound
-from app.core.quota import Quota
+from app.core.quota import FOR_EVER, Quota
 from app.dashboard import forms
 from app.dashboard.rendering import render
 from app.dashboard.requests import PageRequest
 from app.dashboard.routing import ADMIN, PageRoute, redirect
-from app.services.admin.schedules import FOR_EVER
 from app.web.documents.fields import read
 from app.web.documents.lists import is_uuid
 from app.web.documents.token import QuotaIn, TokenIn, TokenOut

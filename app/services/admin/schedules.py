@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 from app.core.clock import Clock
 from app.core.errors import InvalidRequest, NotFound, ServiceError, StudyArchived, StudyRetired
 from app.core.principal import Principal, Role
-from app.core.quota import Quota
+from app.core.quota import FOR_EVER, Quota
 from app.core.schedule import Due, Every, Schedule, time_after
 from app.core.study import Study, StudyState
 from app.core.webhook import EventType
@@ -19,9 +19,6 @@ from app.store import schedules as store
 from app.store import tokens as stored_tokens
 from app.store.database import Connection, Database
 from app.store.tokens import TokenRecord
-
-FOR_EVER = 2**31 - 1
-"""Period of a quota that never becomes free again [s]."""
 
 NO_SCHEDULE = "There is no such schedule."
 
