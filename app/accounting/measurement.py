@@ -18,7 +18,14 @@ from functools import cache
 from typing import Any, Self
 
 from app.accounting.costs import Weights, price_of, rows_of
-from app.accounting.pair_prices import bernstein_cost, moments_cost, pair_cost, parts_cost
+from app.accounting.pair_prices import (
+    BERNSTEIN,
+    bernstein_cost,
+    moments_cost,
+    pair_cost,
+    parts_cost,
+    replaced_cost,
+)
 from app.accounting.price import Cost
 from app.accounting.prices import Column, parted
 from app.accounting.shape_prices import bins_cost, ranks_cost, tree_cost
@@ -179,7 +186,7 @@ def priced_at(
         if isinstance(noise, DiscreteGaussian) is not currency.is_gaussian:
             raise InternalFault("A measurement has no price in the currency of its study.")
         sizes = noise.sigmas if isinstance(noise, DiscreteGaussian) else noise.scales
-        pair, moments = pair_cost, moments_cost
+        pair, moments = pair_cost, replaced_cost if len(sizes) == BERNSTEIN else moments_cost
         if relation.hides_people:
             pair, moments = parts_cost, bernstein_cost
         match workload:

@@ -37,10 +37,8 @@ square is at most (2 G + 2)^2 + 2: one person comes or goes for the price of one
 
 With :math:`d (1 - d) \le \min(d, \tfrac14, 1 - d)` all five bounds are linear in d and in e between 0, 1/4,
 3/4 and 1, so they are within the hull of those at the 16 pairs of these, and the loss, which is convex in the
-moves and rises with each, is largest there; each floor adds less than 1. With rates 1, 1, p, r, r of the sums
-under Laplace noise the pair (1, 1) costs 2, and no other one more where :math:`p / 2 + r \le 1`: products at
-1 and squares at 1/2 cost what a covariance costs. So do products and squares at twice the rate of a number
-under Gaussian noise, whose squared move is then at most 2.
+moves and rises with each, is largest there; each floor adds less than 1. Under Gaussian noise products and
+squares at twice the rate of a number cost what a covariance costs: the squared move is then at most 2.
 
 *Squares, add_remove_one.* Let :math:`a_2 = \lfloor p^2 / G \rfloor`, :math:`a_1 = 2 (p - a_2)` and
 :math:`a_0 = G - 2 p + a_2`, none of which is below 0 and which sum to G: Bernstein's polynomials of degree
@@ -48,9 +46,15 @@ under Gaussian noise, whose squared move is then at most 2.
 of these is below 0 and together they are at most G, so what a person moves is in the hull of nothing and of
 G on one sum alone: the price is that of one sum. Both numbers, their squares, their product and 1 are in
 the span of the nine; y^2 is not in that of the six of degrees 2 and 1 (arXiv:2604.11820).
+
+*The nine sums, replace_one.* Both what a person added and what the same person adds now are in that hull, so
+what is moved is in the hull of G on one sum against G on another one, or against nothing: the price is that
+of two sums. Under Laplace noise, of the same scale on all, squares have :math:`\sqrt{1.5}` times that scale
+for numbers in the middle, and products half of :math:`\sqrt 2` times; as sums of their own, at the same
+price, they would have :math:`2 \sqrt 2` and :math:`\sqrt 2` times. Under Gaussian noise five sums are better.
 """
 
-from itertools import product
+from itertools import combinations, product
 
 from app.accounting.price import sums_cost
 from app.core.grid import GRID_SIZE
@@ -165,3 +169,25 @@ def bernstein_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian) -> in
         As of `pair_cost`.
     """
     return sums_cost(weight, [[(number, GRID_SIZE)] for number in range(BERNSTEIN)], noise, BERNSTEIN)
+
+
+def replaced_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian) -> int:
+    """Price the nine sums for each person of one weight, where a value is replaced.
+
+    Args:
+        weight: What a person's parts are multiplied by, at least 0.
+        noise: Of the nine sums.
+
+    Returns:
+        The cost, rounded up [micro-epsilon; of Gaussian noise 1e-6 of mu^2].
+
+    Raises:
+        InternalFault: as `pair_cost`.
+
+    Privacy: this is the price; never too low, looks at no data.
+
+    References:
+        As of `pair_cost`.
+    """
+    ends = [[(one, GRID_SIZE), (two, GRID_SIZE)] for one, two in combinations(range(BERNSTEIN), 2)]
+    return sums_cost(weight, ends, noise, BERNSTEIN)

@@ -156,6 +156,9 @@ class PublicPair(PairReader):
 
     labels: tuple[tuple[float, int], ...] = ()
 
+    of_number: ClassVar[tuple[float, ...]] = (1.0,)
+    """Of the noises in the mean of a number, as multiples of `scales`."""
+
     @property
     def scales(self) -> tuple[float, ...]:
         """Of the noises of a sum of one number, or their standard deviations [range widths of the mean].
@@ -167,8 +170,8 @@ class PublicPair(PairReader):
         return tuple(part * size / GRID_SIZE / max(mass, 1) for part, mass in self._parts)
 
     @property
-    def of_number(self) -> float:
-        """The noise of the sum of a number, for two parts of an offer [grid steps times weights]."""
+    def size(self) -> float:
+        """Of a sum, where a person moves two, each for a part of the offer [grid steps times weights]."""
         return self._size(self.weighing.unit, GRID_SIZE)
 
     def of_labels(self, labels: Sequence[tuple[int, Weighing]], people: int, tilt: float) -> Self:
@@ -202,7 +205,7 @@ class PublicPair(PairReader):
             step: What the lattice moves.
             risk: Probability that it is off by more.
         """
-        return self.law([1.0], squares * 0.25).quantile(1 - risk) + step + self.weighing.bias
+        return self.law(self.of_number, squares * 0.25).quantile(1 - risk) + step + self.weighing.bias
 
     @property
     def step(self) -> float:
@@ -271,8 +274,7 @@ class CovarianceReader(PublicPair):
     @property
     def noise(self) -> DiscreteLaplace | DiscreteGaussian:
         """Of both sums, and of the products, with half of it: see `app.accounting.pair_prices`."""
-        size = self.of_number
-        return self._noise(size, size, size / 2)
+        return self._noise(self.size, self.size, self.size / 2)
 
     @property
     def predicted_error(self) -> float:

@@ -19,10 +19,10 @@ Intervals are in `app.estimators.lines`.
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,9 @@ from app.estimators.expected import GUESS
 from app.estimators.lines import OF_MEAN, STEEPEST, Band, Ends, Seen, around
 from app.estimators.moments_secret import three_sums_pivot
 from app.estimators.pivot import HullOfMean, LinearPivot, mass_risk, most_spread, noise_law, ratio
+
+_HALVES = np.array([0.0, 0.5, 1.0])
+"""Where Bernstein's polynomials of degree 2 are largest."""
 
 POINTS = 21
 """Of a band, over the whole range of the number that it is drawn on."""
@@ -153,25 +156,25 @@ def _around_mean(mean: float, near: float) -> Ends:
     return max(0.0, mean - near), min(1.0, mean + near)
 
 
+Noises = Callable[[float, float, float, float, float], Sequence[float]]
+"""See `app.estimators.lines.Seen`."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PublicMomentsReader(MomentsReader, PublicPair):
-    """Reads five noisy sums, where the number of people is public."""
+    """Reads second moments where the number of people is public."""
 
-    sums: ClassVar[int] = 5
+    of_products: ClassVar[tuple[float, ...]]
+    """Of the noises in the mean of products about the middles, as multiples of `scales`."""
 
-    @property
-    def noise(self) -> DiscreteLaplace | DiscreteGaussian:
-        """Of both sums, of the products and of both squares: see `app.accounting.pair_prices`."""
-        size = self.of_number
-        if self.normal:
-            return self._noise(size, size, size / 2, size / 2, size / 2)
-        return self._noise(size, size, size, 2 * size, 2 * size)
+    far: ClassVar[float]
+    """How far the places z of a line lie from the middle, see `app.estimators.lines`."""
 
     @property
     def predicted_error(self) -> float:
         """Root mean square error of a correlation of 0, where variances are as expected."""
         bias = 2 * self.weighing.bias / 4
-        law = self.law([self._of_products], self.weighing.uneven * self.deviations**2)
+        law = self.law(self.of_products, self.weighing.uneven * self.deviations**2)
         return min(1.0, math.sqrt(law.variance + bias**2) / self.deviations)
 
     @property
@@ -182,15 +185,26 @@ class PublicMomentsReader(MomentsReader, PublicPair):
         ).correlation()
         return high - low
 
-    @staticmethod
-    def parts(people: int, *summed: int) -> tuple[int, ...]:
-        """Both numbers about the middles, the products and the squares; see `PairReader.parts`."""
-        first, second, *others = summed
-        return first - MIDDLE * people, second - MIDDLE * people, *others
+    @abstractmethod
+    def means(self, averaged: Sequence[float]) -> tuple[float, float, float, float, float]:
+        """The means of both numbers, of their products and of the squares of either [about the middles].
+
+        Args:
+            averaged: The noisy sums, see `PublicPair.averaged`.
+        """
+
+    @abstractmethod
+    def noises(self, means: Ends, of_mean: float) -> Noises:
+        """See `Seen`.
+
+        Args:
+            means: Of both numbers, about the middles.
+            of_mean: What either is off by at most.
+        """
 
     def seen(self, *drawn: Sequence[int]) -> tuple[Seen, Seen]:
         """See `MomentsReader.seen`."""
-        x, y, products, *squares = self.averaged(drawn)
+        x, y, products, *squares = self.means(self.averaged(drawn))
         moments = products - x * y, squares[0] - x * x, squares[1] - y * y
         weighing = self.weighing
         return (
@@ -198,21 +212,8 @@ class PublicMomentsReader(MomentsReader, PublicPair):
             self._seen((x, y), moments, weighing.squares, weighing.largest / 2),
         )
 
-    @property
-    def _of_products(self) -> float:
-        return 0.5 if self.normal else 1.0
-
     def _seen(self, means: Ends, moments: tuple[float, float, float], squares: float, step: float) -> Seen:
         of_mean = self.of_mean(squares, step, confidence.risk() * OF_MEAN)
-        of_products, of_squares = self._of_products, 0.5 if self.normal else 2.0
-
-        def noises(a: float, b: float, c: float, u: float, v: float) -> Sequence[float]:
-            x, y = (
-                abs(line - a * other - 2 * of_own * own) + (abs(a) + 2 * abs(of_own)) * of_mean
-                for own, other, of_own, line in ((means[0], means[1], b, u), (means[1], means[0], c, v))
-            )
-            return x, y, abs(a) * of_products, abs(b) * of_squares, abs(c) * of_squares
-
         exact = not self.weighing.uneven and squares == self.weighing.uneven
         return Seen(
             means=means,
@@ -227,22 +228,157 @@ class PublicMomentsReader(MomentsReader, PublicPair):
             beside=step + self.weighing.bias,
             risk=confidence.risk(),
             coverage="at_least" if exact else "worst_case",
-            far=2 * of_products,
-            noises=noises,
+            far=self.far,
+            noises=self.noises(means, of_mean),
             law=self.law,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class SecretMomentsReader(MomentsReader, SecretPair):
-    """Reads nine noisy sums. Knows the question, not who is there.
+class FiveSumsReader(PublicMomentsReader):
+    """Reads sums of both numbers, of their products and of the squares of either, with Gaussian noise."""
+
+    sums: ClassVar[int] = 5
+    of_products: ClassVar[tuple[float, ...]] = (0.5,)
+    far: ClassVar[float] = 1.0
+
+    @property
+    def noise(self) -> DiscreteLaplace | DiscreteGaussian:
+        """Half of it on the products and squares: see `app.accounting.pair_prices`."""
+        return self._noise(self.size, self.size, self.size / 2, self.size / 2, self.size / 2)
+
+    @staticmethod
+    def parts(people: int, *summed: int) -> tuple[int, ...]:
+        """Both numbers about the middles, the products and the squares; see `PairReader.parts`."""
+        first, second, *others = summed
+        return first - MIDDLE * people, second - MIDDLE * people, *others
+
+    def means(self, averaged: Sequence[float]) -> tuple[float, float, float, float, float]:
+        """See `PublicMomentsReader`: the sums themselves."""
+        x, y, products, of_x, of_y = averaged
+        return x, y, products, of_x, of_y
+
+    def noises(self, means: Ends, of_mean: float) -> Noises:
+        """See `PublicMomentsReader`."""
+
+        def sizes(a: float, b: float, c: float, u: float, v: float) -> Sequence[float]:
+            x, y = (
+                abs(line - a * other - 2 * of_own * own) + (abs(a) + 2 * abs(of_own)) * of_mean
+                for own, other, of_own, line in ((means[0], means[1], b, u), (means[1], means[0], c, v))
+            )
+            return x, y, abs(a) / 2, abs(b) / 2, abs(c) / 2
+
+        return sizes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blossom:
+    r"""What noises of sums of Bernstein's polynomials add to that of g, where both means are nearly known.
 
     A sum of g over people who weigh a is, off the sums T of Bernstein's polynomials, sum g_ij T_ij: with
     :math:`q(m) = (m^2, -m (1 - m), (1 - m)^2)`, g_ij is :math:`a (i/2 - m_x)(j/2 - m_y) + b q_i(m_x) + c
     q_j(m_y)`, the blossom of g. At true means and numbers it is noise. Where these are at most d_x and d_y
     off, :math:`(i/2 - m_x)(j/2 - m_y)` is by at most :math:`d_x |j/2 - m_y| + d_y |i/2 - m_x| + d_x d_y`, and
     q_i(m), whose derivative is :math:`2 (m - i/2)`, by :math:`2 d |m - i/2| + d^2`.
+
+    Attributes:
+        x, y: Both means [positions in the ranges].
+        off_x, off_y: What these are off by at most.
+        near: What the first one is, at most, off the mean that was read.
     """
+
+    x: float
+    y: float
+    off_x: float
+    off_y: float
+    near: float
+
+    @classmethod
+    def of(cls, means: Ends, ends: tuple[Ends, Ends], near: float) -> Self:
+        """Of means that were read, and their intervals."""
+        (x, off_x), (y, off_y) = (
+            (place, max(high - place, place - low))
+            for mean, (low, high) in zip(means, ends, strict=True)
+            for place in (min(max(mean, low), high),)
+        )
+        return cls(x=x, y=y, off_x=off_x, off_y=off_y, near=near)
+
+    @staticmethod
+    def at(a: float, b: float, c: float, x: float, y: float) -> NDArray[np.float64]:
+        """g_ij for these means, by i and j."""
+        own, other = (np.array([one * one, one * (one - 1), (1 - one) ** 2]) for one in (x, y))
+        return a * np.outer(_HALVES - x, _HALVES - y) + b * own[:, None] + c * other[None, :]
+
+    def sizes(
+        self, a: float, b: float, c: float, u: float, v: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Of the noises of the sum of g + u (x - m_x) + v (y - m_y), and how far off they may be."""
+        far_x, far_y = np.abs(_HALVES - self.x)[:, None], np.abs(_HALVES - self.y)
+        off_x, off_y, near = self.off_x, self.off_y, self.near
+        farther = abs(a) * (off_x * far_y + off_y * far_x + off_x * off_y)
+        farther += abs(b) * off_x * (2 * far_x + off_x) + abs(c) * off_y * (2 * far_y + off_y)
+        lines = u * (_HALVES - self.x)[:, None] + v * (_HALVES - self.y)
+        if u or v:
+            farther += (abs(u) + abs(b) * near) * off_x + (abs(v) + abs(a) * near) * off_y
+            farther += near * (abs(b) * far_x + abs(a) * far_y)
+        return self.at(a, b, c, self.x, self.y) + lines, farther
+
+
+@dataclass(frozen=True, kw_only=True)
+class NineSumsReader(PublicMomentsReader):
+    r"""Reads sums of products of Bernstein's polynomials, with Laplace noise.
+
+    Together they are the weight of all people, which is public: what they exceed it by is noise, and each has
+    a ninth of that taken off. So a sum of coefficients k_ij has the noises of :math:`k_{ij} - ar k`, and
+    constants have none.
+    """
+
+    sums: ClassVar[int] = BERNSTEIN
+    of_number: ClassVar[tuple[float, ...]] = (0.5,) * 6
+    of_products: ClassVar[tuple[float, ...]] = (0.25,) * 4
+    far: ClassVar[float] = 0.5
+
+    @property
+    def noise(self) -> DiscreteLaplace | DiscreteGaussian:
+        """The same on all: see `app.accounting.pair_prices`."""
+        return self._noise(*(self.size,) * BERNSTEIN)
+
+    @staticmethod
+    def parts(people: int, *summed: int) -> tuple[int, ...]:
+        """As they are, see `app.accounting.pair_prices`."""
+        return summed
+
+    def means(self, averaged: Sequence[float]) -> tuple[float, float, float, float, float]:
+        """See `PublicMomentsReader`."""
+        noisy = np.array(averaged).reshape(3, 3)
+        parts = noisy + (1 - noisy.sum()) / BERNSTEIN
+        about, square = _HALVES - 0.5, Blossom.at(0.0, 1.0, 0.0, 0.5, 0.5)[:, 0]
+        by_x, by_y = parts.sum(axis=1), parts.sum(axis=0)
+        return (
+            float(by_x @ about),
+            float(by_y @ about),
+            float(about @ parts @ about),
+            float(by_x @ square),
+            float(by_y @ square),
+        )
+
+    def noises(self, means: Ends, of_mean: float) -> Noises:
+        """See `PublicMomentsReader`."""
+        places = means[0] + 0.5, means[1] + 0.5
+        first, second = (_around_mean(one, of_mean) for one in places)
+        blossom = Blossom.of(places, (first, second), of_mean)
+
+        def sizes(a: float, b: float, c: float, u: float, v: float) -> Sequence[float]:
+            each, farther = blossom.sizes(a, b, c, u, v)
+            found: list[float] = (np.abs(each - each.mean()) + farther + farther.mean()).ravel().tolist()
+            return found
+
+        return sizes
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecretMomentsReader(MomentsReader, SecretPair):
+    """Reads nine noisy sums. Knows the question, not who is there; see `Blossom`."""
 
     sums: ClassVar[int] = BERNSTEIN
     moved: ClassVar[int] = GRID_SIZE
@@ -287,39 +423,26 @@ class SecretMomentsReader(MomentsReader, SecretPair):
 
     def _seen(self, sums: NDArray[np.float64], of_mean: HullOfMean, scatter: float, beside: float) -> Seen:
         mass = float(sums.sum())
-        halves = np.array([0.0, 0.5, 1.0])
         means, ends = [], []
         for axis in (1, 0):
             own = sums.sum(axis=axis)
-            first, second = float(own @ halves), float(own @ halves[::-1])
+            first, second = float(own @ _HALVES), float(own @ _HALVES[::-1])
             center = float(ratio(round(first * GRID_SIZE), round(second * GRID_SIZE)))
             ends.append(of_mean(first, second, center, confidence.risk() * OF_MEAN))
             means.append(first / mass if mass > 0 else 0.5)
         (low_x, high_x), (low_y, high_y) = ends
         near = max(means[0] - low_x, high_x - means[0]), max(means[1] - low_y, high_y - means[1])
-        x, y = min(max(means[0], low_x), high_x), min(max(means[1], low_y), high_y)
-
-        def of(a: float, b: float, c: float, x: float, y: float) -> NDArray[np.float64]:
-            own, other = (np.array([one * one, one * (one - 1), (1 - one) ** 2]) for one in (x, y))
-            return a * np.outer(halves - x, halves - y) + b * own[:, None] + c * other[None, :]
-
-        off_x, off_y = max(high_x - x, x - low_x), max(high_y - y, y - low_y)
-        far_x, far_y = np.abs(halves - x)[:, None], np.abs(halves - y)
+        blossom = Blossom.of((means[0], means[1]), (ends[0], ends[1]), near[0])
 
         def noises(a: float, b: float, c: float, u: float, v: float) -> Sequence[float]:
-            farther = abs(a) * (off_x * far_y + off_y * far_x + off_x * off_y)
-            farther += abs(b) * off_x * (2 * far_x + off_x) + abs(c) * off_y * (2 * far_y + off_y)
-            lines = u * (halves - x)[:, None] + v * (halves - y)
-            if u or v:
-                farther += (abs(u) + abs(b) * near[0]) * off_x + (abs(v) + abs(a) * near[0]) * off_y
-                farther += near[0] * (abs(b) * far_x + abs(a) * far_y)
-            sizes: list[float] = (np.abs(of(a, b, c, x, y) + lines) + farther).ravel().tolist()
+            each, farther = blossom.sizes(a, b, c, u, v)
+            sizes: list[float] = (np.abs(each) + farther).ravel().tolist()
             return sizes
 
         moments = (0.0, 0.0, 0.0)
         if mass > 0:
             read = [
-                float((of(*one, means[0], means[1]) * sums).sum()) / mass
+                float((Blossom.at(*one, means[0], means[1]) * sums).sum()) / mass
                 for one in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
             ]
             moments = read[0], read[1], read[2]

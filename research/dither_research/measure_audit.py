@@ -105,7 +105,8 @@ def _pair_subject(study: StudyDefinition, statistic: str, *, part: int = 1) -> S
         study: Of which relation and currency, with or without labels.
         statistic: Of two numbers.
         part: Of which part of the price the claim is; above 1 that is the planted bug. Half of it is that of
-            one number, or where a person comes that of parts that sum to 1, while they are added doubled.
+            one number, or of the parts of a person who is replaced that of one who comes, or where a person
+            comes that of parts that sum to 1, while they are added doubled.
     """
     secret, labels = study.relation is Relation.ADD_REMOVE_ONE, bool(study.attributes)
     ask = Ask(
@@ -127,9 +128,10 @@ def _pair_subject(study: StudyDefinition, statistic: str, *, part: int = 1) -> S
     upper: Sequence[int] = (1, GRID_SIZE, GRID_SIZE, product)
     before: Sequence[int] = (1, 0, GRID_SIZE, -product)
     if statistic == CORRELATION:
-        upper, before = (*upper, product, product), (1, 0, 0, *[product] * 3)
-        if secret:
-            upper = (1, *[0] * 8, GRID_SIZE)
+        if secret or not study.delta:
+            upper, before = (1, *[0] * 8, GRID_SIZE), (1, GRID_SIZE, *[0] * 8)
+        else:
+            upper, before = (*upper, product, product), (1, 0, 0, *[product] * 3)
     if secret:
         before = [0] * len(upper)
     neighbors = [{PERSON: one, PERSON + 1: upper} for one in (before, upper)]

@@ -22,7 +22,7 @@ async def test_one_release_has_the_correlation_and_both_lines(service: Service, 
     more = {"expected_size": 300} if terms and "relation" in terms else {}
     (plan,) = (await get(service, study, "plan", statistic="regression", **LINE, **more))["estimators"]
     (both,) = (await get(service, study, "plan", statistic="covariance", **PAIR, **more))["estimators"]
-    assert plan["epsilon_max"] == both["epsilon_max"]
+    assert 0 <= round(1e6 * (both["epsilon_max"] - plan["epsilon_max"])) <= 1
     found = await get(service, study, "statistics/regression", **LINE, **more)
     assert found["epsilon_max"] == plan["epsilon_max"]
     assert found["predicted_error"] == plan["predicted_error"]
@@ -187,7 +187,7 @@ async def test_a_correlation_of_values_in_a_corner_of_the_range_is_refused_befor
         service, measures={"income": {"lower": 0, "upper": 12_000}, "age": MEASURES["age"]}
     )
     await move_in(service, study)
-    asked = {"share": 0.5, **PAIR}
+    asked = {"share": 0.2, **PAIR}
     assert (await get(service, study, "plan", statistic="correlation", **asked))["refusal"] is None
     for measure in ("income", "age"):
         await get(service, study, "statistics/sd", measure=measure, share=0.2)

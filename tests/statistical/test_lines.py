@@ -51,10 +51,15 @@ def moments(sums: np.ndarray, mass: int) -> tuple[np.ndarray, ...]:
         sums: Shape (runs, sums).
         mass: What all people weigh; 0 where that is secret.
     """
-    if mass:
+    if sums.shape[1] == 5:
         x, y, products, first, second = sums.T / (mass * GRID_SIZE)
         return x + 0.5, y + 0.5, products - x * y, first - x * x, second - y * y
-    nine = sums.reshape(-1, 3, 3) / sums.sum(axis=1)[:, None, None]
+    nine = sums.reshape(-1, 3, 3)
+    if mass:
+        nine = nine / (mass * GRID_SIZE)
+        nine = nine + (1 - nine.sum(axis=(1, 2), keepdims=True)) / 9
+    else:
+        nine = nine / nine.sum(axis=(1, 2), keepdims=True)
     one, half, square = np.ones(3), np.array([0, 0.5, 1]), np.array([0, 0, 1])
     x, y, products, first, second = (
         np.einsum("rij,i,j->r", nine, of, on)

@@ -5,11 +5,17 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
 from app.core.epsilon import MICRO
-from app.core.study import Study, StudyDefinition
+from app.core.study import Currency, Study, StudyDefinition
 from app.estimators.accuracy import WORST_VARIANCE
 from app.estimators.covariance import CovarianceReader, PairReader, PublicPair, SecretPair
 from app.estimators.covariance_secret import SecretCovarianceReader
-from app.estimators.second_moments import NUMBERS, MomentsReader, PublicMomentsReader, SecretMomentsReader
+from app.estimators.second_moments import (
+    NUMBERS,
+    FiveSumsReader,
+    MomentsReader,
+    NineSumsReader,
+    SecretMomentsReader,
+)
 from app.estimators.shares import Noisy
 from app.estimators.weighing import Target, weigh_public
 from app.mechanisms.draw import draw
@@ -35,6 +41,8 @@ def of_each(offer: int) -> int:
 Expressions = Callable[[int, int], tuple[str, ...]]
 """What is summed of the coordinates of two measures, see `app.store.bins`."""
 
+OfPublic = Mapping[Currency, tuple[type[PublicPair], Expressions]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairPlan(WeighedPlan[Noisy]):
@@ -50,8 +58,8 @@ class PairPlan(WeighedPlan[Noisy]):
     numbers: ClassVar[int] = 1
     """How many an answer has."""
 
-    public: ClassVar[tuple[type[PublicPair], Expressions]]
-    """What reads the answer where the number of people is public, and what."""
+    public: ClassVar[OfPublic]
+    """What reads the answer where the number of people is public, and what, by the noise."""
 
     secret: ClassVar[tuple[type[SecretPair], Expressions]]
     """What reads it where that number is secret, and what."""
@@ -62,7 +70,7 @@ class PairPlan(WeighedPlan[Noisy]):
     def own(cls, study: StudyDefinition, ask: Ask, parameters: Mapping[str, str]) -> Mapping[str, Any]:
         """See `ShapeEstimator`."""
         pair = read_pair(study, parameters, line=ask.statistic == REGRESSION)
-        _, expressions = cls.secret if study.hides_people else cls.public
+        _, expressions = cls.secret if study.hides_people else cls.public[study.noise]
         summed = expressions(*map(study.measures.place, pair))
         return {"pair": pair, "summed": summed, "numbers": cls.numbers}
 
@@ -82,7 +90,7 @@ class PairPlan(WeighedPlan[Noisy]):
             secret, _ = cls.secret
             weighing = secret.weighed(weigh(study, question, crowd))
             return secret(weighing=weighing, grids=(first, second), people=question.size)
-        public, _ = cls.public
+        public, _ = cls.public[study.noise]
         tilt = (question.tilt or 0) / MICRO
         # Products have half of the spread and half of the noise of a number: the weights of a mean serve.
         target = Target(variance=WORST_VARIANCE, tilt=tilt)
@@ -139,7 +147,8 @@ class CovariancePlan(PairPlan):
     name, answers = COVARIANCE, (COVARIANCE,)
     summary = "Noisy sums of two numbers and of their products, the products at no further price."
     parts_of_document = ("estimate", "interval", "population_interval", "means")
-    public, secret = (CovarianceReader, bins.pair), (SecretCovarianceReader, bins.pair)
+    public: ClassVar[OfPublic] = dict.fromkeys(Currency, (CovarianceReader, bins.pair))
+    secret = SecretCovarianceReader, bins.pair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +163,11 @@ class CorrelationPlan(PairPlan):
     )
     many_numbers = True
     numbers = NUMBERS
-    public, secret = (PublicMomentsReader, bins.moments), (SecretMomentsReader, bins.bernstein)
+    public: ClassVar[OfPublic] = {
+        Currency.LAPLACE: (NineSumsReader, bins.bernstein),
+        Currency.GAUSSIAN: (FiveSumsReader, bins.moments),
+    }
+    secret = SecretMomentsReader, bins.bernstein
 
     @classmethod
     async def informed(cls, connection: Connection, study: Study, question: ShapeQuestion) -> ShapeQuestion:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from app.accounting.gaussian import effective_variance
+from app.accounting.measurement import Workload, priced_at
 from app.accounting.pair_prices import (
     BERNSTEIN,
     MOMENTS,
@@ -15,11 +16,13 @@ from app.accounting.pair_prices import (
     moments_cost,
     pair_cost,
     parts_cost,
+    replaced_cost,
 )
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
+from app.core.study import Currency, Relation
 
 HALF = GRID_SIZE // 2
 GRID = (-HALF, 1 - HALF, -HALF // 2, -1, 0, HALF // 3, HALF // 2 + 1, HALF - 1, HALF)
@@ -63,9 +66,9 @@ def test_gaussian_noise_costs_the_largest_l2_norm():
 @pytest.mark.parametrize("weight", [1, 250_000, 20 * MICRO])
 def test_squares_cost_nothing_beside_a_covariance(weight: int):
     scale, sigma = float(MICRO * GRID_SIZE), 2.0 * MICRO * GRID_SIZE
-    assert moments_cost(weight, DiscreteLaplace(scales=(scale, scale, scale, 2 * scale, 2 * scale))) == (
-        pair_cost(weight, DiscreteLaplace(scales=(scale, scale, scale / 2)))
-    )
+    three = pair_cost(weight, DiscreteLaplace(scales=(scale, scale, scale / 2)))
+    assert moments_cost(weight, DiscreteLaplace(scales=(scale, scale, scale, 2 * scale, 2 * scale))) == three
+    assert 0 <= three - replaced_cost(weight, DiscreteLaplace(scales=(scale,) * BERNSTEIN)) <= 1
     half = sigma / 2
     assert moments_cost(weight, DiscreteGaussian(sigmas=(sigma, sigma, half, half, half))) == (
         pair_cost(weight, DiscreteGaussian(sigmas=(sigma, sigma, half)))
@@ -119,12 +122,48 @@ def test_one_person_more_costs_what_a_covariance_does(weight: int):
     assert loss <= bernstein_cost(weight, DiscreteGaussian(sigmas=(sigma,) * BERNSTEIN)) <= loss + 1
 
 
+def replaced(grid: int) -> np.ndarray:
+    """What each pair of people moves the nine sums by, shape (pairs, 9)."""
+    points = range(0, grid + 1, 4) if grid == 64 else [one + HALF for one in GRID]
+    added = [
+        [one * other // grid for one in bernstein(p, grid) for other in bernstein(q, grid)]
+        for p, q in product(points, points)
+    ]
+    everyone = np.array(added, dtype=object)
+    return np.abs(everyone[:, None, :] - everyone[None, :, :]).reshape(-1, BERNSTEIN)
+
+
+@pytest.mark.parametrize("weight", [0, 1, 499_999, 20 * MICRO])
+def test_a_person_who_is_replaced_costs_two_sums_as_the_worst_neighbors_do(weight: int):
+    moved = replaced(GRID_SIZE)
+    laplace = DiscreteLaplace(scales=(float(MICRO * GRID_SIZE),) * BERNSTEIN)
+    loss = Fraction(weight * int(moved.sum(axis=1).max()), MICRO * GRID_SIZE) * MICRO
+    assert loss <= replaced_cost(weight, laplace) <= loss + 1
+    assert replaced_cost(weight, laplace) == 2 * bernstein_cost(weight, laplace)
+    sigma = 2.0**55
+    squares = weight**2 * int((moved**2).sum(axis=1).max()) / effective_variance(sigma) * MICRO
+    gaussian = DiscreteGaussian(sigmas=(sigma,) * BERNSTEIN)
+    assert squares <= replaced_cost(weight, gaussian) <= squares + 1
+    if weight > 1:
+        assert loss > bernstein_cost(weight, laplace), "the control: the price of who comes"
+
+
+def test_of_unequal_noise_no_neighbors_on_a_small_grid_lose_more():
+    moved, rng = replaced(64), np.random.default_rng(4)
+    for scales in np.exp(rng.normal(size=(40, BERNSTEIN))):
+        noise = DiscreteLaplace(scales=tuple(float(one) * MICRO * GRID_SIZE for one in scales))
+        worst = max(moved @ (1 / scales)) / 64
+        assert worst * MICRO <= replaced_cost(MICRO, noise) * (1 + 1e-9)
+
+
 def test_of_unequal_noise_the_least_is_priced():
     scale = float(MICRO * GRID_SIZE)
     assert bernstein_cost(MICRO, DiscreteLaplace(scales=(scale,) * 8 + (scale / 2,))) == 2 * MICRO
 
 
-@pytest.mark.parametrize(("price", "sums"), [(moments_cost, 5), (bernstein_cost, BERNSTEIN)])
+@pytest.mark.parametrize(
+    ("price", "sums"), [(moments_cost, 5), (bernstein_cost, BERNSTEIN), (replaced_cost, BERNSTEIN)]
+)
 def test_impossible_noise_and_weights_are_refused(price, sums: int):
     for scales in ((1.0,) * (sums - 1), (*[1.0] * (sums - 1), 0.0), (*[1.0] * (sums - 1), float("inf"))):
         with pytest.raises(InternalFault):
@@ -132,3 +171,17 @@ def test_impossible_noise_and_weights_are_refused(price, sums: int):
     for weight in (-1, 1.0, True):
         with pytest.raises(InternalFault):
             price(weight, DiscreteLaplace(scales=(1.0,) * sums))
+
+
+def test_releases_of_before_and_now_are_priced_by_the_sums_that_they_have():
+    """Those with five Laplace sums are audited as they were made."""
+    scale, laplace, gaussian = float(MICRO * GRID_SIZE), Currency.LAPLACE, Currency.GAUSSIAN
+    five, nine = (DiscreteLaplace(scales=(scale,) * sums) for sums in (5, BERNSTEIN))
+    of_mu = DiscreteGaussian(sigmas=(scale,) * 5)
+    for noise, relation, currency, price in (
+        (five, Relation.REPLACE_ONE, laplace, moments_cost),
+        (nine, Relation.REPLACE_ONE, laplace, replaced_cost),
+        (of_mu, Relation.REPLACE_ONE, gaussian, moments_cost),
+        (nine, Relation.ADD_REMOVE_ONE, laplace, bernstein_cost),
+    ):
+        assert priced_at(Workload.MOMENTS, noise, relation, currency)(MICRO) == price(MICRO, noise)

@@ -64,7 +64,7 @@ def made(
 def sums_of(points: np.ndarray, study: StudyDefinition) -> tuple[int, ...]:
     """What the database says of people at these grid points, shape (n, 2)."""
     first, second = (column.astype(np.int64) for column in points.T)
-    if study.relation is Relation.REPLACE_ONE:
+    if study.relation is Relation.REPLACE_ONE and study.noise is Currency.GAUSSIAN:
         own, other = first - MIDDLE, second - MIDDLE
         columns = [first, second, (own * other) >> 30, (own * own) >> 30, (other * other) >> 30]
     else:
@@ -131,13 +131,18 @@ def least_of(study: StudyDefinition) -> StudyDefinition:
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_it_costs_a_covariance_to_the_micro(study: StudyDefinition):
+def test_it_costs_a_covariance_or_a_micro_less(study: StudyDefinition):
+    """Of three sums products are rounded down, which costs a covariance a part of a micro more."""
     for offer in (MICRO, MICRO // 3, 12_347, 9 * MICRO):
         people = [cohort(1, offer, 50), cohort(2, MICRO, 20)]
         ours, other = (plan_of(study, people, name) for name in (CORRELATION, COVARIANCE))
         charged = {one.cohort_id: one.epsilon for one in ours.charges()}
-        assert charged == {one.cohort_id: one.epsilon for one in other.charges()}
-        assert ours.most == other.most
+        dearer = {one.cohort_id: one.epsilon for one in other.charges()}
+        assert charged.keys() == dearer.keys()
+        assert all(0 <= dearer[one] - charged[one] <= 1 for one in charged)
+        assert 0 <= other.most - ours.most <= 1
+        if study.hides_people or study.noise is Currency.GAUSSIAN:
+            assert charged == dearer
 
 
 def test_by_labels_it_costs_one_and_the_whole_is_read_off_all(monkeypatch):
