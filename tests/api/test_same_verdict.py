@@ -343,7 +343,16 @@ async def through_rows(doors: Doors, kind: Kind, singles: Verdicts) -> None:
                 rows.writerow([row.get(name, "") for name in CSV_COLUMNS])
         return out.getvalue().encode("utf-8", "surrogatepass")
 
-    rows = [record for record in singles if record in cells or record in written_twice]
+    def is_respelled(record: Record) -> bool:
+        """A header is read in any case: there `Value` is a column, and of a document no field."""
+        names = [name for name, _ in record.fields or ()]
+        return any(name not in CSV_COLUMNS and name.lower() in CSV_COLUMNS for name in names)
+
+    rows = [
+        record
+        for record in singles
+        if (record in cells or record in written_twice) and not is_respelled(record)
+    ]
     groups = groups_of(rows, lambda record: sinks(record) or not _is_utf8("".join(cells[record].values())))
     found = await doors.batches(kind, "text/csv", groups, join)
 
