@@ -223,6 +223,7 @@ class NoisyCount:
             not say so [epsilon].
         count: The number, each counted as what they weigh over the most.
         of_all: Whether it is of all people, not of some labels.
+        share, cap: Of its release; None where it was not measured to choose by [ppm; micro-epsilon].
         number: Place in the hash chain.
     """
 
@@ -230,6 +231,8 @@ class NoisyCount:
     most: float | None
     count: float
     of_all: bool
+    share: int | None
+    cap: int | None
     number: int
 
 

@@ -145,19 +145,23 @@ READ_LAST_SPREAD = _last(f"release.variance IS NOT NULL AND {_OF_ALL}")
 READ_LAST_RANGE = _last("release.estimator = 'found_range'")
 
 # A combination has a mean of the counts of its answers: no news. A round of K-means counts those who can pay
-# for the rest of its session, which may be none.
+# for the rest of its session, which may be none. An answer without a count of its own has one of `offered`.
 READ_NOISY_COUNTS = Sql.of(NoisyCount)("""
     SELECT DISTINCT ON (least, most, of_all)
-           least, most, counted AS count, said->'where' IS NULL AS of_all, number
+           least, most, counted AS count, said->'where' IS NULL AS of_all,
+           CASE WHEN first THEN share END AS share, CASE WHEN first THEN cap END AS cap, number
     FROM (SELECT * FROM release WHERE study_id = :study_id
                  AND (noisy_count IS NOT NULL AND estimator <> 'kmeans' OR estimator = 'count')
           ORDER BY number DESC LIMIT :most) AS release, CAST(convert_from(body, 'UTF8') AS jsonb) AS said,
          LATERAL (SELECT CAST(said->>'least_epsilon' AS float8), CAST(said->>'most_epsilon' AS float8),
-                         coalesce(noisy_count, estimate), 1
+                         coalesce(noisy_count, estimate), 1, coalesce(noisy_count, estimate) IN (
+                             SELECT CAST(one->>'noisy_count' AS float8)
+                             FROM jsonb_array_elements(said->'offered') AS one)
                   UNION ALL
                   SELECT CAST(one->>'least_epsilon' AS float8), CAST(one->>'least_epsilon' AS float8),
-                         CAST(one->>'noisy_count' AS float8), 2
-                  FROM jsonb_array_elements(said->'offered') AS one) AS told (least, most, counted, place)
+                         CAST(one->>'noisy_count' AS float8), 2, true
+                  FROM jsonb_array_elements(said->'offered') AS one
+                 ) AS told (least, most, counted, place, first)
     WHERE said->'weights' IS NULL AND (said->'where' IS NULL OR said->'where' = CAST(:where AS jsonb))
     ORDER BY least, most, of_all, number DESC, place
 """)

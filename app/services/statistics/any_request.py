@@ -14,7 +14,7 @@ from app.core.epsilon import MICRO
 from app.core.errors import PrivacyRefusal
 from app.core.piece import LastStep, Piece
 from app.core.quota import QuotaUse
-from app.core.release import Facts, StoredRelease
+from app.core.release import Facts, NoisyCount, StoredRelease
 from app.core.study import Study, StudyDefinition
 from app.estimators.interface import Accuracy, Estimator, NotApplicable
 from app.estimators.together import KnownError
@@ -23,7 +23,7 @@ from app.services.statistics import gain, measured, says_nothing
 from app.services.statistics.any_made import AnyMade
 from app.services.statistics.any_question import AnyQuestion
 from app.services.statistics.drafting import PlannedEstimator
-from app.services.statistics.levels import Level, Numbered
+from app.services.statistics.levels import ASKS_FIRST, Level, Numbered, first_deviations
 from app.services.statistics.questions import SUM, Ask
 from app.services.statistics.reaching import smallest
 from app.services.statistics.reading import Reading
@@ -471,6 +471,15 @@ async def numbered(connection: Connection, study: Study, where: Mapping[str, str
             most=None if row.most is None else round(row.most * MICRO),
             people=row.count,
             part=part if row.of_all else 1.0,
+            deviation=_deviation(study.definition, row),
         )
         for row in rows
     ]
+
+
+def _deviation(study: StudyDefinition, row: NoisyCount) -> float:
+    """Of the noise of a number that was measured to choose by; 0 of others [people]."""
+    if row.share is None or row.least is None:
+        return 0.0
+    cap = None if row.cap is None else study.amount(row.cap) // ASKS_FIRST
+    return first_deviations(study, row.share // ASKS_FIRST, cap).get(round(row.least * MICRO), 0.0)

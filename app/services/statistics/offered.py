@@ -26,7 +26,7 @@ of the answer at the least level, which buys least weight. Nothing that the numb
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
@@ -43,13 +43,12 @@ from app.core.release import AllUsed, Charges, Used
 from app.core.study import StudyDefinition, Trust
 from app.estimators.calibration import GAUSSIAN_SIGMA
 from app.estimators.interface import UNIT_SCALE, Query
-from app.estimators.weighing import weight_of
 from app.mechanisms.draw import draw
 from app.services.statistics.any_question import AnyQuestion
 from app.services.statistics.any_request import AnySituation, Asked
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.drafts import Said
-from app.services.statistics.levels import Level, Numbered, levels_of
+from app.services.statistics.levels import Level, Numbered, first_deviations, first_weight, levels_of
 
 OFFERED = "offered"
 """What a release calls the numbers, and the ledger their noise."""
@@ -66,6 +65,7 @@ class Offered:
         queries: The cell of each level.
         noise: Of the cells.
         costs: What a person of each group pays [the study's currency].
+        deviations: Of the noise in the number of people who offer at least each level [people].
     """
 
     levels: tuple[int, ...]
@@ -74,6 +74,7 @@ class Offered:
     queries: tuple[Query, ...]
     noise: DiscreteLaplace | DiscreteGaussian
     costs: Sequence[int]
+    deviations: Mapping[int, float]
 
     @classmethod
     def of(cls, study: StudyDefinition, question: AnyQuestion, cohorts: Sequence[Cohort]) -> Self:
@@ -87,7 +88,7 @@ class Offered:
         levels, first = levels_of(study), question.first
         amounts = [study.amount(level) for level in levels]
         offers = [_bought(first, amount) for amount in amounts]
-        weights = tuple(weight_of(offer, study.noise) for offer in offers)
+        weights = tuple(first_weight(study, amount, first.share, first.cap) for amount in amounts)
         members, places = list[Cohort](), list[int]()
         for cohort in cohorts:
             if cohort.trust is Trust.PUBLIC:
@@ -124,7 +125,15 @@ class Offered:
         noise: Any = repeated(one, len(queries))
         costs = group_costs(queries, noise, study.relation, crowd.groups, study.noise)
         check_charges(costs, crowd.groups)
-        return cls(levels=levels, weights=weights, crowd=crowd, queries=queries, noise=noise, costs=costs)
+        return cls(
+            levels=levels,
+            weights=weights,
+            crowd=crowd,
+            queries=queries,
+            noise=noise,
+            costs=costs,
+            deviations=first_deviations(study, first.share, first.cap),
+        )
 
     @property
     def measured(self) -> Measurement:
@@ -146,7 +155,7 @@ class Offered:
         most_first = cells[::-1]
         people = accumulate(own for _, own in most_first)
         found = [
-            Numbered(least=level, most=level, people=number)
+            Numbered(least=level, most=level, people=number, deviation=self.deviations[level])
             for (level, _), number in zip(most_first, people, strict=True)
         ]
         return found[::-1]
@@ -163,7 +172,10 @@ class Offered:
         noise[OFFERED] = as_document(self.noise)
         if measured.places:
             noise[MEASURED] = [*noise.get(MEASURED, ()), measured.document()]
-        counted = {} if "noisy_count" in said.numbers else {"noisy_count": level.size}
+        people = {one.least: one.people for one in numbers} if level.equal else {}
+        counted = (
+            {} if "noisy_count" in said.numbers else {"noisy_count": people.get(level.least, level.size)}
+        )
         most = max(self.costs, default=0)
         return replace(
             said,
