@@ -49,9 +49,9 @@ the span of the nine; y^2 is not in that of the six of degrees 2 and 1 (arXiv:26
 
 *The nine sums, replace_one.* Both what a person added and what the same person adds now are in that hull, so
 what is moved is in the hull of G on one sum against G on another one, or against nothing: the price is that
-of two sums. Under Laplace noise, of the same scale on all, squares have :math:`\sqrt{1.5}` times that scale
-for numbers in the middle, and products half of :math:`\sqrt 2` times; as sums of their own, at the same
-price, they would have :math:`2 \sqrt 2` and :math:`\sqrt 2` times. Under Gaussian noise five sums are better.
+of two sums. Under Laplace noise, of the same scale on all, the standard deviation of squares about the middle
+of a range is then that scale, and that of products :math:`1 / \sqrt 2` times it; of sums of their own, at the
+same price, :math:`2 \sqrt 2` and :math:`\sqrt 2` times it. Under Gaussian noise five sums are better.
 """
 
 from itertools import combinations, product

@@ -103,8 +103,10 @@ def test_the_demo_tells_its_story_leaves_a_service_and_stops_everything_when_int
         story = running.output
 
         assert "\N{HORIZONTAL ELLIPSIS}" not in story, "a heading or a cell was cut off"
-        used = re.findall(r"^(adpm|uniform|kvh|transformed)\b", story, re.MULTILINE)
-        assert used == ["adpm", "uniform", "kvh", "transformed"]
+        used = re.findall(r"^(adpm|uniform|kvh|transformed|hourglass)\b", story, re.MULTILINE)
+        assert used[:-1] == ["adpm", "uniform", "kvh"]
+        # Of as many people both are predicted to err the same, to four digits.
+        assert used[-1] in ("transformed", "hourglass")
         for mean in ("9.009", "29.074", "0.322"):
             assert f" {mean} " in story
         assert "the true mean is 29.083 now" in " ".join(story.split())
