@@ -18,14 +18,7 @@ from functools import cache
 from typing import Any, Self
 
 from app.accounting.costs import Weights, price_of, rows_of
-from app.accounting.pair_prices import (
-    BERNSTEIN,
-    bernstein_cost,
-    moments_cost,
-    pair_cost,
-    parts_cost,
-    replaced_cost,
-)
+from app.accounting.pair_prices import moments_cost, pair_cost
 from app.accounting.price import Cost
 from app.accounting.prices import Column, parted
 from app.accounting.shape_prices import bins_cost, ranks_cost, tree_cost
@@ -186,18 +179,15 @@ def priced_at(
         if isinstance(noise, DiscreteGaussian) is not currency.is_gaussian:
             raise InternalFault("A measurement has no price in the currency of its study.")
         sizes = noise.sigmas if isinstance(noise, DiscreteGaussian) else noise.scales
-        pair, moments = pair_cost, replaced_cost if len(sizes) == BERNSTEIN else moments_cost
-        if relation.hides_people:
-            pair, moments = parts_cost, bernstein_cost
         match workload:
             case Workload.BINS:
                 return cache(lambda weight: bins_cost(weight, noise, relation))
             case Workload.TREE:
                 return cache(lambda weight: tree_cost(weight, noise, relation))
             case Workload.PAIR:
-                return cache(lambda weight: pair(weight, noise))
+                return cache(lambda weight: pair_cost(weight, noise, relation))
             case Workload.MOMENTS:
-                return cache(lambda weight: moments(weight, noise))
+                return cache(lambda weight: moments_cost(weight, noise, relation))
             case Workload.QUERIES:
                 return price_of(noise, relation, len(sizes), currency)
     elif workload is Workload.QUERIES:

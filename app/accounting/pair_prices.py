@@ -59,6 +59,7 @@ from itertools import combinations, product
 from app.accounting.price import sums_cost
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
+from app.core.study import Relation
 
 MOVES = (
     (GRID_SIZE, 0, GRID_SIZE // 2 + 1),
@@ -83,21 +84,23 @@ MOMENTS = tuple(
 """What a person of weight 1 moves the five sums by, at most, where numbers move by quarters of ranges."""
 
 BERNSTEIN = 9
-"""Sums of both numbers, of their squares and of their product, where the number of people is secret."""
+"""Sums that both numbers, their squares and their product are in the span of."""
 
 
-def pair_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian) -> int:
-    """Price the three sums for each person of one weight, where a value is replaced.
+def pair_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian, relation: Relation) -> int:
+    """Price the sums of two numbers and of their products for each person of one weight.
 
     Args:
         weight: What a person's numbers are multiplied by, at least 0.
-        noise: Of the sums of the first number, of the second one, and of their products.
+        noise: Where a value is replaced, of the sums of the first number, of the second one, and of their
+            products; where a person comes or goes, of the four sums.
+        relation: The neighboring relation.
 
     Returns:
         The cost, rounded up [micro-epsilon; of Gaussian noise 1e-6 of mu^2].
 
     Raises:
-        InternalFault: a weight below 0 or no integer, other than three scales, one that is out of range.
+        InternalFault: a weight below 0 or no integer, another number of scales, one that is out of range.
 
     Privacy: this is the price; never too low, looks at no data.
 
@@ -105,36 +108,19 @@ def pair_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian) -> int:
         Dwork, McSherry, Nissim, Smith, TCC 2006, doi:10.1007/11681878_14, proposition 1; Dong, Roth, Su,
         arXiv:1905.02383, theorem 2.7 and corollary 3.3.
     """
+    if relation.hides_people:
+        return sums_cost(weight, [[(number, PARTS)] for number in range(4)], noise, 4)
     return sums_cost(weight, [list(enumerate(moves)) for moves in MOVES], noise, 3)
 
 
-def parts_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian) -> int:
-    """Price the four sums for each person of one weight, where a person comes or goes.
-
-    Args:
-        weight: What a person's parts are multiplied by, at least 0.
-        noise: Of the four sums.
-
-    Returns:
-        The cost, rounded up [micro-epsilon; of Gaussian noise 1e-6 of mu^2].
-
-    Raises:
-        InternalFault: as `pair_cost`.
-
-    Privacy: this is the price; never too low, looks at no data.
-
-    References:
-        As of `pair_cost`.
-    """
-    return sums_cost(weight, [[(number, PARTS)] for number in range(4)], noise, 4)
-
-
-def moments_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian) -> int:
-    """Price the five sums for each person of one weight, where a value is replaced.
+def moments_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian, relation: Relation) -> int:
+    """Price the sums of two numbers, of their products and squares for each person of one weight.
 
     Args:
         weight: What a person's numbers are multiplied by, at least 0.
-        noise: Of the sums of both numbers, of their products, and of the squares of either.
+        noise: Of the nine sums; where a value is replaced also of five, of both numbers, of their products,
+            and of the squares of either.
+        relation: The neighboring relation.
 
     Returns:
         The cost, rounded up [micro-epsilon; of Gaussian noise 1e-6 of mu^2].
@@ -147,47 +133,8 @@ def moments_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian) -> int:
     References:
         As of `pair_cost`.
     """
-    return sums_cost(weight, [list(enumerate(moves)) for moves in MOMENTS], noise, 5)
-
-
-def bernstein_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian) -> int:
-    """Price the nine sums for each person of one weight, where a person comes or goes.
-
-    Args:
-        weight: What a person's parts are multiplied by, at least 0.
-        noise: Of the nine sums.
-
-    Returns:
-        The cost, rounded up [micro-epsilon; of Gaussian noise 1e-6 of mu^2].
-
-    Raises:
-        InternalFault: as `pair_cost`.
-
-    Privacy: this is the price; never too low, looks at no data.
-
-    References:
-        As of `pair_cost`.
-    """
-    return sums_cost(weight, [[(number, GRID_SIZE)] for number in range(BERNSTEIN)], noise, BERNSTEIN)
-
-
-def replaced_cost(weight: int, noise: DiscreteLaplace | DiscreteGaussian) -> int:
-    """Price the nine sums for each person of one weight, where a value is replaced.
-
-    Args:
-        weight: What a person's parts are multiplied by, at least 0.
-        noise: Of the nine sums.
-
-    Returns:
-        The cost, rounded up [micro-epsilon; of Gaussian noise 1e-6 of mu^2].
-
-    Raises:
-        InternalFault: as `pair_cost`.
-
-    Privacy: this is the price; never too low, looks at no data.
-
-    References:
-        As of `pair_cost`.
-    """
-    ends = [[(one, GRID_SIZE), (two, GRID_SIZE)] for one, two in combinations(range(BERNSTEIN), 2)]
-    return sums_cost(weight, ends, noise, BERNSTEIN)
+    sizes = noise.sigmas if isinstance(noise, DiscreteGaussian) else noise.scales
+    if len(sizes) == len(MOMENTS[0]) and not relation.hides_people:
+        return sums_cost(weight, [list(enumerate(moves)) for moves in MOMENTS], noise, len(sizes))
+    cells = combinations(range(BERNSTEIN), relation.moved)
+    return sums_cost(weight, [[(cell, GRID_SIZE) for cell in moved] for moved in cells], noise, BERNSTEIN)

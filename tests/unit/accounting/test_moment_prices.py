@@ -12,11 +12,8 @@ from app.accounting.pair_prices import (
     BERNSTEIN,
     MOMENTS,
     PARTS,
-    bernstein_cost,
     moments_cost,
     pair_cost,
-    parts_cost,
-    replaced_cost,
 )
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
@@ -24,6 +21,7 @@ from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency, Relation
 
+MORE, REPLACED = Relation.ADD_REMOVE_ONE, Relation.REPLACE_ONE
 HALF = GRID_SIZE // 2
 GRID = (-HALF, 1 - HALF, -HALF // 2, -1, 0, HALF // 3, HALF // 2 + 1, HALF - 1, HALF)
 SCALES = [(1.0, 1.0, 1.0, 2.0, 2.0), (1.0, 1.0, 2 / 3, 4.0, 4.0), (1.0, 3.0, 0.25, 0.5, 9.0)]
@@ -47,7 +45,7 @@ def worst(rates: list[Fraction], power: int) -> Fraction:
 def test_laplace_noise_costs_no_less_than_the_worst_neighbor_loses(scales, weight: int):
     noise = DiscreteLaplace(scales=tuple(scale * MICRO * GRID_SIZE for scale in scales))
     loss = weight * worst([1 / Fraction(one) for one in noise.scales], 1) * MICRO
-    cost = moments_cost(weight, noise)
+    cost = moments_cost(weight, noise, REPLACED)
     assert loss <= cost
     if scales in SCALES[:2]:
         assert cost <= loss + 1, "where the numbers' own moves are the worst it is exact"
@@ -58,26 +56,29 @@ def test_gaussian_noise_costs_the_largest_l2_norm():
     for times in ((1, 1, 0.5, 0.5, 0.5), (1, 2, 0.25, 0.5, 3)):
         noise = DiscreteGaussian(sigmas=tuple(sigma * one for one in times))
         loss = weight**2 * worst([1 / effective_variance(one) for one in noise.sigmas], 2) * MICRO
-        assert loss <= moments_cost(weight, noise)
+        assert loss <= moments_cost(weight, noise, REPLACED)
         if times[1] == 1:
-            assert moments_cost(weight, noise) <= loss + 1
+            assert moments_cost(weight, noise, REPLACED) <= loss + 1
 
 
 @pytest.mark.parametrize("weight", [1, 250_000, 20 * MICRO])
 def test_squares_cost_nothing_beside_a_covariance(weight: int):
     scale, sigma = float(MICRO * GRID_SIZE), 2.0 * MICRO * GRID_SIZE
-    three = pair_cost(weight, DiscreteLaplace(scales=(scale, scale, scale / 2)))
-    assert moments_cost(weight, DiscreteLaplace(scales=(scale, scale, scale, 2 * scale, 2 * scale))) == three
-    assert 0 <= three - replaced_cost(weight, DiscreteLaplace(scales=(scale,) * BERNSTEIN)) <= 1
+    three = pair_cost(weight, DiscreteLaplace(scales=(scale, scale, scale / 2)), REPLACED)
+    assert (
+        moments_cost(weight, DiscreteLaplace(scales=(scale, scale, scale, 2 * scale, 2 * scale)), REPLACED)
+        == three
+    )
+    assert 0 <= three - moments_cost(weight, DiscreteLaplace(scales=(scale,) * BERNSTEIN), REPLACED) <= 1
     half = sigma / 2
-    assert moments_cost(weight, DiscreteGaussian(sigmas=(sigma, sigma, half, half, half))) == (
-        pair_cost(weight, DiscreteGaussian(sigmas=(sigma, sigma, half)))
+    assert moments_cost(weight, DiscreteGaussian(sigmas=(sigma, sigma, half, half, half)), REPLACED) == (
+        pair_cost(weight, DiscreteGaussian(sigmas=(sigma, sigma, half)), REPLACED)
     )
 
 
 def test_the_control_products_of_a_covariance_and_squares_beside_them_are_dearer():
     scale = float(MICRO * GRID_SIZE)
-    dear = moments_cost(MICRO, DiscreteLaplace(scales=(scale, scale, scale / 2, scale, scale)))
+    dear = moments_cost(MICRO, DiscreteLaplace(scales=(scale, scale, scale / 2, scale, scale)), REPLACED)
     real = worst([Fraction(1), Fraction(1), Fraction(2), Fraction(1), Fraction(1)], 1) / GRID_SIZE
     assert dear >= real * MICRO > Fraction(22, 10) * MICRO
 
@@ -113,13 +114,13 @@ def test_no_person_who_comes_adds_more_than_one_sum(grid: int):
 @pytest.mark.parametrize("weight", [0, 1, 499_999, 20 * MICRO])
 def test_one_person_more_costs_what_a_covariance_does(weight: int):
     laplace = DiscreteLaplace(scales=(float(MICRO * GRID_SIZE),) * BERNSTEIN)
-    assert bernstein_cost(weight, laplace) == weight
-    assert bernstein_cost(weight, laplace) == parts_cost(
-        weight, DiscreteLaplace(scales=(float(MICRO * PARTS),) * 4)
+    assert moments_cost(weight, laplace, MORE) == weight
+    assert moments_cost(weight, laplace, MORE) == pair_cost(
+        weight, DiscreteLaplace(scales=(float(MICRO * PARTS),) * 4), MORE
     )
     sigma = 2.0**55
     loss = (weight * GRID_SIZE) ** 2 / effective_variance(sigma) * MICRO
-    assert loss <= bernstein_cost(weight, DiscreteGaussian(sigmas=(sigma,) * BERNSTEIN)) <= loss + 1
+    assert loss <= moments_cost(weight, DiscreteGaussian(sigmas=(sigma,) * BERNSTEIN), MORE) <= loss + 1
 
 
 def replaced(grid: int) -> np.ndarray:
@@ -138,14 +139,14 @@ def test_a_person_who_is_replaced_costs_two_sums_as_the_worst_neighbors_do(weigh
     moved = replaced(GRID_SIZE)
     laplace = DiscreteLaplace(scales=(float(MICRO * GRID_SIZE),) * BERNSTEIN)
     loss = Fraction(weight * int(moved.sum(axis=1).max()), MICRO * GRID_SIZE) * MICRO
-    assert loss <= replaced_cost(weight, laplace) <= loss + 1
-    assert replaced_cost(weight, laplace) == 2 * bernstein_cost(weight, laplace)
+    assert loss <= moments_cost(weight, laplace, REPLACED) <= loss + 1
+    assert moments_cost(weight, laplace, REPLACED) == 2 * moments_cost(weight, laplace, MORE)
     sigma = 2.0**55
     squares = weight**2 * int((moved**2).sum(axis=1).max()) / effective_variance(sigma) * MICRO
     gaussian = DiscreteGaussian(sigmas=(sigma,) * BERNSTEIN)
-    assert squares <= replaced_cost(weight, gaussian) <= squares + 1
+    assert squares <= moments_cost(weight, gaussian, REPLACED) <= squares + 1
     if weight > 1:
-        assert loss > bernstein_cost(weight, laplace), "the control: the price of who comes"
+        assert loss > moments_cost(weight, laplace, MORE), "the control: the price of who comes"
 
 
 def test_of_unequal_noise_no_neighbors_on_a_small_grid_lose_more():
@@ -153,24 +154,27 @@ def test_of_unequal_noise_no_neighbors_on_a_small_grid_lose_more():
     for scales in np.exp(rng.normal(size=(40, BERNSTEIN))):
         noise = DiscreteLaplace(scales=tuple(float(one) * MICRO * GRID_SIZE for one in scales))
         worst = max(moved @ (1 / scales)) / 64
-        assert worst * MICRO <= replaced_cost(MICRO, noise) * (1 + 1e-9)
+        assert worst * MICRO <= moments_cost(MICRO, noise, REPLACED) * (1 + 1e-9)
 
 
 def test_of_unequal_noise_the_least_is_priced():
     scale = float(MICRO * GRID_SIZE)
-    assert bernstein_cost(MICRO, DiscreteLaplace(scales=(scale,) * 8 + (scale / 2,))) == 2 * MICRO
+    assert moments_cost(MICRO, DiscreteLaplace(scales=(scale,) * 8 + (scale / 2,)), MORE) == 2 * MICRO
 
 
-@pytest.mark.parametrize(
-    ("price", "sums"), [(moments_cost, 5), (bernstein_cost, BERNSTEIN), (replaced_cost, BERNSTEIN)]
-)
-def test_impossible_noise_and_weights_are_refused(price, sums: int):
+@pytest.mark.parametrize(("sums", "relation"), [(5, REPLACED), (BERNSTEIN, REPLACED), (BERNSTEIN, MORE)])
+def test_impossible_noise_and_weights_are_refused(sums: int, relation: Relation):
     for scales in ((1.0,) * (sums - 1), (*[1.0] * (sums - 1), 0.0), (*[1.0] * (sums - 1), float("inf"))):
         with pytest.raises(InternalFault):
-            price(1, DiscreteLaplace(scales=scales))
+            moments_cost(1, DiscreteLaplace(scales=scales), relation)
     for weight in (-1, 1.0, True):
         with pytest.raises(InternalFault):
-            price(weight, DiscreteLaplace(scales=(1.0,) * sums))
+            moments_cost(weight, DiscreteLaplace(scales=(1.0,) * sums), relation)  # type: ignore[arg-type]
+
+
+def test_five_sums_of_a_secret_number_of_people_have_no_price():
+    with pytest.raises(InternalFault):
+        moments_cost(1, DiscreteLaplace(scales=(1.0,) * 5), MORE)
 
 
 def test_releases_of_before_and_now_are_priced_by_the_sums_that_they_have():
@@ -178,10 +182,11 @@ def test_releases_of_before_and_now_are_priced_by_the_sums_that_they_have():
     scale, laplace, gaussian = float(MICRO * GRID_SIZE), Currency.LAPLACE, Currency.GAUSSIAN
     five, nine = (DiscreteLaplace(scales=(scale,) * sums) for sums in (5, BERNSTEIN))
     of_mu = DiscreteGaussian(sigmas=(scale,) * 5)
-    for noise, relation, currency, price in (
-        (five, Relation.REPLACE_ONE, laplace, moments_cost),
-        (nine, Relation.REPLACE_ONE, laplace, replaced_cost),
-        (of_mu, Relation.REPLACE_ONE, gaussian, moments_cost),
-        (nine, Relation.ADD_REMOVE_ONE, laplace, bernstein_cost),
+    for noise, relation, currency in (
+        (five, REPLACED, laplace),
+        (nine, REPLACED, laplace),
+        (of_mu, REPLACED, gaussian),
+        (nine, MORE, laplace),
     ):
-        assert priced_at(Workload.MOMENTS, noise, relation, currency)(MICRO) == price(MICRO, noise)
+        price = priced_at(Workload.MOMENTS, noise, relation, currency)(MICRO)
+        assert price == moments_cost(MICRO, noise, relation)

@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 from app.accounting.gaussian import effective_variance
-from app.accounting.pair_prices import MOVES, PARTS, pair_cost, parts_cost
+from app.accounting.pair_prices import MOVES, PARTS, pair_cost
 from app.core.epsilon import MICRO
 from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
+from app.core.study import Relation
 from app.estimators.covariance_secret import SecretCovarianceReader
 
+MORE, REPLACED = Relation.ADD_REMOVE_ONE, Relation.REPLACE_ONE
 HALF = GRID_SIZE // 2
 GRID = (-HALF, 1 - HALF, -HALF // 3, -1, 0, 7, HALF // 2 + 1, HALF - 1, HALF)
 NEIGHBORS = list(product(product(GRID, GRID), product(GRID, GRID)))
@@ -38,7 +40,7 @@ def test_laplace_noise_costs_what_the_worst_neighbor_loses_and_at_most_a_micro_m
         )
         for pair in NEIGHBORS
     )
-    cost = pair_cost(weight, noise)
+    cost = pair_cost(weight, noise, REPLACED)
     assert worst * MICRO <= cost <= worst * MICRO + 1 + weight * 2 / GRID_SIZE / min(scales)
 
 
@@ -53,18 +55,18 @@ def test_gaussian_noise_costs_the_largest_l2_norm(scales):
         )
         for pair in NEIGHBORS
     )
-    assert worst * MICRO <= pair_cost(weight, noise) <= worst * MICRO + 2
+    assert worst * MICRO <= pair_cost(weight, noise, REPLACED) <= worst * MICRO + 2
 
 
 def test_products_of_half_the_scale_cost_nothing_beside_both_sums():
     weight, scale = 250_000, float(MICRO * GRID_SIZE)
-    three = pair_cost(weight, DiscreteLaplace(scales=(scale, scale, scale / 2)))
+    three = pair_cost(weight, DiscreteLaplace(scales=(scale, scale, scale / 2)), REPLACED)
     assert 2 * weight <= three <= 2 * weight + 1
     sigma = 2 * scale
     both = 2 * Fraction(weight * GRID_SIZE) ** 2 / effective_variance(sigma) * MICRO
-    with_products = pair_cost(weight, DiscreteGaussian(sigmas=(sigma, sigma, sigma / 2)))
+    with_products = pair_cost(weight, DiscreteGaussian(sigmas=(sigma, sigma, sigma / 2)), REPLACED)
     assert both <= with_products <= both + 2
-    dearer = pair_cost(weight, DiscreteLaplace(scales=(scale, scale, scale / 3)))
+    dearer = pair_cost(weight, DiscreteLaplace(scales=(scale, scale, scale / 3)), REPLACED)
     assert dearer > 1.2 * three, "the control: a third of the scale would show"
 
 
@@ -112,8 +114,8 @@ def test_on_a_small_grid_no_person_adds_more():
 def test_one_person_more_costs_what_the_worst_one_loses_and_at_most_a_micro_more(weight: int):
     noise = DiscreteLaplace(scales=(float(PARTS * MICRO),) * 4)
     worst = max(Fraction(weight * sum(map(abs, parts)), PARTS * MICRO) for parts in PEOPLE) * MICRO
-    assert worst <= parts_cost(weight, noise) <= worst + 1
-    assert parts_cost(weight, noise) == weight
+    assert worst <= pair_cost(weight, noise, MORE) <= worst + 1
+    assert pair_cost(weight, noise, MORE) == weight
 
 
 @pytest.mark.parametrize("weight", WEIGHTS)
@@ -121,29 +123,29 @@ def test_with_gaussian_noise_it_costs_the_largest_l2_norm(weight: int):
     sigma = 2.0**55
     squares = max(sum((weight * part) ** 2 for part in parts) for parts in PEOPLE)
     worst = squares / effective_variance(sigma) * MICRO
-    assert worst <= parts_cost(weight, DiscreteGaussian(sigmas=(sigma,) * 4)) <= worst + 1
+    assert worst <= pair_cost(weight, DiscreteGaussian(sigmas=(sigma,) * 4), MORE) <= worst + 1
 
 
 def test_of_unequal_noise_the_least_is_priced():
     scale = float(PARTS * MICRO)
     for sizes in ((scale, 2 * scale, 3 * scale, scale / 2), (scale / 2,) * 4):
-        assert parts_cost(MICRO, DiscreteLaplace(scales=sizes)) == 2 * MICRO
+        assert pair_cost(MICRO, DiscreteLaplace(scales=sizes), MORE) == 2 * MICRO
 
 
 @pytest.mark.parametrize("scales", [(1.0,) * 3, (1.0, 1.0, 1.0, 0.0), (1.0, math.inf, 1.0, 1.0)])
 def test_impossible_noise_of_four_sums_is_refused(scales):
     with pytest.raises(InternalFault):
-        parts_cost(1, DiscreteLaplace(scales=scales))
+        pair_cost(1, DiscreteLaplace(scales=scales), MORE)
 
 
 @pytest.mark.parametrize("scales", [(1.0, 1.0), (1.0, 1.0, 0.0), (1.0, 1.0, math.inf)])
 def test_impossible_noise_is_refused(scales):
     with pytest.raises(InternalFault):
-        pair_cost(1, DiscreteLaplace(scales=scales))
+        pair_cost(1, DiscreteLaplace(scales=scales), REPLACED)
 
 
 def test_a_weight_that_is_no_integer_is_refused():
     for weight in (-1, 1.0, True):
-        for price, sums in ((pair_cost, 3), (parts_cost, 4)):
+        for relation, sums in ((REPLACED, 3), (MORE, 4)):
             with pytest.raises(InternalFault):
-                price(weight, DiscreteLaplace(scales=(1.0,) * sums))  # type: ignore[arg-type]
+                pair_cost(weight, DiscreteLaplace(scales=(1.0,) * sums), relation)  # type: ignore[arg-type]
