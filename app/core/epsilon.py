@@ -90,14 +90,16 @@ def _floor(value: Decimal, units: int) -> int:
     return numerator * units // denominator
 
 
-def share_of(micro: int, share_ppm: int) -> int:
-    """The part of an epsilon that a share allows, rounded down.
+def share_of(amount: int, share_ppm: int, cap: int | None = None) -> int:
+    """The part of an offer that a share allows, rounded down.
 
     Args:
-        micro: Epsilon [micro-epsilon].
+        amount: What is offered [micro-epsilon, or 1e-6 of mu^2].
         share_ppm: Share in (0, 1], in parts per million.
+        cap: The most that it allows of any offer, in the same unit; None for no such limit.
     """
-    return micro * share_ppm // MICRO
+    part = amount * share_ppm // MICRO
+    return part if cap is None else min(part, cap)
 
 
 def epsilon_to_json(micro: int) -> float:

@@ -79,8 +79,9 @@ class AnyQuestion:
 
     def offer(self, amount: int) -> int:
         """What a person who offers this much may be charged [both in the study's currency]."""
-        offer = share_of(amount, self.share) if self.level is None else self.level.offer(amount, self.share)
-        return offer if self.cap is None else min(offer, self.cap)
+        if self.level is None:
+            return share_of(amount, self.share, self.cap)
+        return self.level.offer(amount, self.share, self.cap)
 
     def least_offer(self, study: StudyDefinition) -> int:
         """What a person may be charged who offers the least of all who take part [the study's currency]."""
@@ -98,8 +99,7 @@ class AnyQuestion:
 
     def most_taken(self, study: StudyDefinition) -> int:
         """The most that any person may be charged at any level [the study's currency]."""
-        most = share_of(study.amount(study.epsilon_max), self.share)
-        return most if self.cap is None else min(most, self.cap)
+        return share_of(study.amount(study.epsilon_max), self.share, self.cap)
 
     @property
     def first(self) -> Self:

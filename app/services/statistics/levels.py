@@ -90,9 +90,9 @@ class Level:
         most = max(least, study.epsilon_max if most is None else most)
         return cls(least=least, most=most, floor=study.amount(least), top=study.amount(most))
 
-    def offer(self, amount: int, share: int) -> int:
-        """What a person who offers this much may be charged [the study's currency; share in ppm]."""
-        return share_of(min(amount, self.top), share) if amount >= self.floor else 0
+    def offer(self, amount: int, share: int, cap: int | None) -> int:
+        """What a person who offers this much may be charged; arguments and result as of `share_of`."""
+        return share_of(min(amount, self.top), share, cap) if amount >= self.floor else 0
 
     def with_labels(self, labels: Iterable[str], by: str, known: NoisyLabels | None) -> "Level":
         """With the number of people of each label to predict for, from published ones.
@@ -183,16 +183,10 @@ def first_deviations(study: StudyDefinition, share: int, cap: int | None) -> Map
     """
     found, square = dict[int, float](), 0.0
     for level in reversed(levels_of(study)):
-        if weight := first_weight(study, study.amount(level), share, cap):
+        if weight := weight_of(share_of(study.amount(level), share, cap), study.noise):
             square += 2 * (unit_of(study.noise) / weight) ** 2
             found[level] = math.sqrt(square)
     return found
-
-
-def first_weight(study: StudyDefinition, amount: int, share: int, cap: int | None) -> int:
-    """What a person counts for in the cell of an offer that is measured first."""
-    offer = share_of(amount, share)
-    return weight_of(offer if cap is None else min(offer, cap), study.noise)
 
 
 def levels_of(study: StudyDefinition) -> tuple[int, ...]:
@@ -310,8 +304,8 @@ class _Crowd:
     Attributes:
         levels: [micro-epsilon].
         known: Epsilons that something is known or guessed of, ascending, with how many offer at least that.
-        exact: Published numbers by their ends, where the newest one has both.
-        lucky: What they are too large by, where they were chosen by.
+        exact: Published numbers by their ends, where the newest one has both, and what is predicted for: less
+            of those that are chosen by.
         guessed: Whether nothing is known.
         above: Whether something is known of the middle level or a higher one.
         complete: Whether something is known of each level.
@@ -319,8 +313,7 @@ class _Crowd:
 
     levels: tuple[int, ...]
     known: tuple[tuple[int, float], ...]
-    exact: dict[tuple[int, int], float]
-    lucky: dict[tuple[int, int], float]
+    exact: dict[tuple[int, int], tuple[float, float]]
     guessed: bool
     above: bool
     complete: bool
@@ -329,20 +322,17 @@ class _Crowd:
     def of(cls, study: StudyDefinition, asked: LevelAsked, published: Sequence[Numbered]) -> "_Crowd":
         levels, whole = levels_of(study), Level.of(study)
         found: dict[int, float] = {}
-        exact: dict[tuple[int, int], float] = {}
-        lucky: dict[tuple[int, int], float] = {}
+        exact: dict[tuple[int, int], tuple[float, float]] = {}
         for one in [one for one in published if one.part == 1] or published:
             least = whole.least if one.least is None else one.least
             most = whole.most if one.most is None else one.most
             people = max(one.people * one.part, 1.0)
             found.setdefault(least, people)
-            if (least, most) not in exact:
-                exact[least, most] = people
-                lucky[least, most] = _LUCKY * one.deviation * one.part
+            exact.setdefault((least, most), (people, max(1.0, people - _LUCKY * one.deviation * one.part)))
         if asked.stated is not None:
             stated = whole.least if asked.least is None else asked.least
             found[stated] = asked.stated
-            exact = {ends: people for ends, people in exact.items() if ends[0] != stated}
+            exact = {ends: numbers for ends, numbers in exact.items() if ends[0] != stated}
         guessed, (middle, part) = not found, _middle(levels)
         above, complete = max(found, default=0) >= middle, found.keys() >= set(levels)
         if guessed:
@@ -358,7 +348,6 @@ class _Crowd:
             levels=levels,
             known=tuple(reversed(known)),
             exact=exact,
-            lucky=lucky,
             guessed=guessed,
             above=above,
             complete=complete,
@@ -375,11 +364,8 @@ class _Crowd:
 
     def sized(self, study: StudyDefinition, asked: LevelAsked, level: Level) -> Level:
         """The level with the number of people to predict for."""
-        ends = level.least, level.most
-        size = self.exact.get(ends)
-        if size is not None:
-            size = max(1.0, size - self.lucky[ends])
-        elif not self.guessed:
+        _, size = self.exact.get((level.least, level.most), (None, None))
+        if size is None and not self.guessed:
             mass, _, top = self._mass(study, asked, level)
             size = max(1.0, mass / top) if top else None
         return replace(level, size=size)
@@ -396,14 +382,11 @@ class _Crowd:
         """The total weight, and the ends of the weights of one person [epsilon, or mu]."""
 
         def weight(offer: int) -> float:
-            charged = level.offer(offer, asked.share)
-            charged = charged if asked.cap is None else min(charged, asked.cap)
-            return weight_of(charged, study.noise) / unit_of(study.noise)
+            return weight_of(level.offer(offer, asked.share, asked.cap), study.noise) / unit_of(study.noise)
 
         floor, top = weight(level.floor), weight(level.top)
-        exact = self.exact.get((level.least, level.most))
-        if exact is not None:
-            return exact * top, floor, top
+        if exact := self.exact.get((level.least, level.most)):
+            return exact[0] * top, floor, top
         mass, before = self._at(level.least) * floor, floor
         for one in self.levels:
             if one > level.least:

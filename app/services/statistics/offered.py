@@ -43,12 +43,13 @@ from app.core.release import AllUsed, Charges, Used
 from app.core.study import StudyDefinition, Trust
 from app.estimators.calibration import GAUSSIAN_SIGMA
 from app.estimators.interface import UNIT_SCALE, Query
+from app.estimators.weighing import weight_of
 from app.mechanisms.draw import draw
 from app.services.statistics.any_question import AnyQuestion
 from app.services.statistics.any_request import AnySituation, Asked
 from app.services.statistics.crowds import Crowd
 from app.services.statistics.drafts import Said
-from app.services.statistics.levels import Level, Numbered, first_deviations, first_weight, levels_of
+from app.services.statistics.levels import Level, Numbered, first_deviations, levels_of
 
 OFFERED = "offered"
 """What a release calls the numbers, and the ledger their noise."""
@@ -87,14 +88,14 @@ class Offered:
         """
         levels, first = levels_of(study), question.first
         amounts = [study.amount(level) for level in levels]
-        offers = [_bought(first, amount) for amount in amounts]
-        weights = tuple(first_weight(study, amount, first.share, first.cap) for amount in amounts)
+        offers = [share_of(amount, first.share, first.cap) for amount in amounts]
+        weights = tuple(weight_of(offer, study.noise) for offer in offers)
         members, places = list[Cohort](), list[int]()
         for cohort in cohorts:
             if cohort.trust is Trust.PUBLIC:
                 place = len(levels)
             else:
-                due = _bought(question, cohort.epsilon)
+                due = share_of(cohort.epsilon, question.share, question.cap)
                 place = sum(amount <= cohort.epsilon for amount in amounts) - 1
                 if (
                     cohort.trust is not Trust.CENTRAL
@@ -216,12 +217,6 @@ def asked_first(request: Asked, now: AnySituation[Asked]) -> tuple[Callable[[Sai
     except ServiceError as error:
         # That it is refused would say what the numbers say, before anyone is charged for them.
         raise InternalFault("an answer has no plan at its level") from error
-
-
-def _bought(question: AnyQuestion, amount: int) -> int:
-    """What a question may take of an offer [both in the study's currency]."""
-    share = share_of(amount, question.share)
-    return share if question.cap is None else min(share, question.cap)
 
 
 def _cell(place: int, weights: Sequence[int]) -> Query:
