@@ -48,7 +48,13 @@ add_extension(audits, "audit privacy")
 def export(
     data_dir: DataDir = None,
     after: Annotated[
-        int, typer.Option(min=0, metavar="NUMBER", help="Only releases after this number; all sessions.")
+        int,
+        typer.Option(
+            min=0,
+            max=(1 << 63) - 1,
+            metavar="NUMBER",
+            help="Only releases after this number; all sessions.",
+        ),
     ] = 0,
 ) -> None:
     """Write what was published as lines of JSON, for `dither restore-check`; also of a running service.

@@ -52,6 +52,8 @@ def rekey(
     settings = load_settings(data_dir)
     if settings.data_dir is None and settings.subject_key is None:
         raise usage_error("give --data-dir DIR with the present key in it, or set DITHER_SUBJECT_KEY")
+    if settings.data_dir is not None and _same_file(new_key, settings.data_dir / KEY_FILE):
+        raise usage_error("--new-key names the key in use; name another file, which is made")
     old, new = _present_key(settings), load_or_create_key(new_key)
     done = in_database(settings, lambda database: _rekey(database, _lines(ids), old, new, leave_unknown))
     if done.done:
@@ -87,13 +89,17 @@ def _present_key(settings: Settings) -> bytes:
     return load_key(settings.data_dir / KEY_FILE)
 
 
+def _same_file(one: Path, other: Path) -> bool:
+    return one.exists() and other.exists() and one.samefile(other)
+
+
 def _lines(path: str) -> Iterator[str]:
-    """The ids in a file, exactly as they are between the ends of lines."""
+    """The ids in a file, exactly as they are between the ends of lines, without a mark of the byte order."""
     try:
         source = sys.stdin.buffer if path == "-" else Path(path).open("rb")  # noqa: SIM115 - closed below
         with source:
-            for line in source:
-                name = line.decode().rstrip("\r\n")
+            for number, line in enumerate(source):
+                name = line.decode("utf-8" if number else "utf-8-sig").rstrip("\r\n")
                 if name:
                     yield name
     except UnicodeDecodeError:

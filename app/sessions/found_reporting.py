@@ -48,6 +48,18 @@ def outside(where: Reported, searched: Searched) -> float:
     return min(1.0, first + last)
 
 
+def refuse_unordered(searches: Sequence[Search]) -> None:
+    """Refuse a range whose upper end is no higher quantile: it would hold hardly anyone, and for good.
+
+    Raises:
+        InvalidRequest: the search for the upper end looked for no higher quantile than the other one.
+    """
+    low, high = (search.rules.quantile or 0.0 for search in searches)
+    if low >= high:
+        reason = f"looked for the quantile {high:g}, which must be above that of lower, {low:g}"
+        raise InvalidRequest.field("upper", reason)
+
+
 def found(searches: Sequence[Search], ids: Sequence[UUID]) -> ReportingRange:
     """The range between two searches.
 

@@ -205,6 +205,20 @@ async def test_labels_say_how_many_are_outside_at_most(service: Service) -> None
         assert abs(group["estimate"] - 45) <= 6 * group["standard_error"] + 1
 
 
+async def test_a_range_is_between_a_lower_and_a_higher_quantile(service: Service) -> None:
+    """One search for both ends would fix a range that holds hardly anyone."""
+    study = await service.study(epsilon={"min": 1, "max": 8}, trust=["central", "local"])
+    values = np.random.default_rng(7).uniform(40, 50, 2 * FEW)
+    low, middle = [
+        await search(service, study, quantile, own)
+        for quantile, own in zip((0.03, 0.5), np.split(values, 2), strict=True)
+    ]
+    for lower, upper in ((low, low), (middle, middle), (middle, low)):
+        assert_problem(await narrow(service, study, lower, upper), "invalid_request", 422, "upper")
+    described = await service.call("GET", f"/v1/studies/{study}", "analyse")
+    assert described.json()["reporting_range"] is None
+
+
 @pytest.mark.parametrize("planted", ["", "range", "flag", "forgotten"])
 async def test_the_audit_knows_the_range(service: Service, planted: str) -> None:
     study, described = await narrowed(service)

@@ -206,11 +206,14 @@ def test_the_subject_key_is_changed_while_the_service_rests(live_server, dither,
             document = {"subject": name, "value": 5, "epsilon": 1, "trust": "central"}
             assert client.post("/v1/studies/age/contributions", json=document).status_code == 201
     ids, key = tmp_path / "ids", tmp_path / "new.key"
-    ids.write_text("\n".join(people))
+    ids.write_text("\n".join(people), encoding="utf-8-sig")  # as spreadsheets write it
     command = ("subject", "rekey", str(ids), "--new-key", str(key), "--data-dir", str(service.data_directory))
     assert "running" in dither(*command).errors
     service.stop()
     before = (service.data_directory / "subject.key").read_text()
+    present = dither(*command[:4], str(service.data_directory / "subject.key"), *command[5:])
+    assert present.status == 2
+    assert "--new-key names the key in use" in present.errors
     done = dither(*command)
     assert (done.status, done.output) == (0, "20 people are known under the new key.\n"), done.errors
     assert (service.data_directory / "subject.key").read_text() == key.read_text() != before

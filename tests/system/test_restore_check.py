@@ -159,7 +159,17 @@ def test_after_a_restore_no_one_pays_twice_with_the_same_epsilon(
 def test_a_file_that_is_no_export_retires_nothing(database_url: str, tmp_path: Path) -> None:
     file = tmp_path / "export"
     no_id = '{"release": "x", "study": "s"}'
-    for content in ("", "{", "[1]", '{"study": "s"}', no_id, "number,release,study,\n", "[" * 100_000):
+    no_study = json.dumps({"release": str(UUID(int=1)), "study": "s\0"})
+    for content in (
+        "",
+        "{",
+        "[1]",
+        '{"study": "s"}',
+        no_id,
+        no_study,
+        "number,release,study,\n",
+        "[" * 100_000,
+    ):
         with pytest.raises(UnreadableExport):
             read_export(content)
     file.write_text(no_id)
@@ -171,3 +181,16 @@ def test_a_file_that_is_no_export_retires_nothing(database_url: str, tmp_path: P
     assert "not UTF-8" in tool("restore-check", str(file), DITHER_DATABASE_URL=database_url).stderr
     noted = tool("postgres", "psql", "-XtAc", "SELECT count(*) FROM audit", DITHER_DATABASE_URL=database_url)
     assert noted.stdout.strip() == "0"
+
+
+def test_exports_put_together_in_any_order_keep_the_most_answers_of_a_session() -> None:
+    lines = [
+        json.dumps({"session": str(UUID(int=1)), "study": "s", "answers": answers}) for answers in (2, 9, 5)
+    ]
+    assert dict(read_export("\n".join(lines)).answers) == {UUID(int=1): ("s", 9)}
+
+
+def test_a_number_that_no_release_can_have_is_a_usage_error() -> None:
+    refused = tool("audit", "export", "--after", str(1 << 63))
+    assert refused.returncode == 2
+    assert "--after" in refused.stderr

@@ -8,7 +8,7 @@ from app.core.errors import FieldError, InvalidRequest, ServiceError
 from app.core.reporting_range import ReportingRange
 from app.core.session import SessionProtocol
 from app.sessions.documents import from_document
-from app.sessions.found_reporting import found
+from app.sessions.found_reporting import found, refuse_unordered
 from app.sessions.search import Search
 from app.store import sessions, studies
 from app.store.sql import Connection
@@ -26,8 +26,15 @@ async def read_found(connection: Connection, study_id: int, searches: Sequence[U
         searches: The one for its lower end, and the one for its upper end.
 
     Raises:
-        InvalidRequest: one of them is no finished search for a quantile, or they found no smaller range.
+        InvalidRequest: one of them is no finished search for a quantile, the one for the upper end looked for
+            no higher one, or they found no smaller range.
     """
+    read = await _read(connection, study_id, searches)
+    refuse_unordered(read)
+    return found(read, searches)
+
+
+async def _read(connection: Connection, study_id: int, searches: Sequence[UUID]) -> list[Search]:
     records = await sessions.read_finished(connection, study_id, SessionProtocol.QUANTILE)
     by_id = {record.definition.id: record for record in records}
     unknown = [
@@ -37,18 +44,21 @@ async def read_found(connection: Connection, study_id: int, searches: Sequence[U
     ]
     if unknown:
         raise InvalidRequest.naming(unknown)
-    documents = [json.loads(by_id[one].document) for one in searches]
-    return found([from_document(Search, document) for document in documents], searches)
+    return [from_document(Search, json.loads(by_id[one].document)) for one in searches]
 
 
 async def broken(connection: Connection) -> list[dict[str, object]]:
-    """The studies whose reporting range is not what its searches say."""
+    """The studies whose reporting range is not what its searches say.
+
+    Which quantiles these looked for does not matter here: a range was fixed before that was checked.
+    """
     wrong: list[dict[str, object]] = []
     for study in await studies.read_narrowed(connection):
         kept = study.definition.reporting_range
         assert kept is not None
         try:
-            due = await read_found(connection, study.id, [UUID(one) for one in kept.searches])
+            searches = [UUID(one) for one in kept.searches]
+            due = found(await _read(connection, study.id, searches), searches)
             holds = due.where == kept.where and abs(due.outside - kept.outside) <= SAME
         except (ServiceError, ValueError):
             holds = False

@@ -117,11 +117,14 @@ def read_export(text: str) -> Export:
     for number, entry in enumerate(_entries(text), start=1):
         match entry:
             case {"session": str(session), "study": str(study), "answers": int(count)}:
-                answers[_id(session, number)] = (study, count)
+                known = _id(session, number)
+                # Exports are put together in any order, and answers only become more.
+                count = max(count, answers[known][1]) if known in answers else count
+                answers[known] = (_slug(study, number), count)
             case {"release": str(release), "study": str(study)}:
-                releases[_id(release, number)] = study
+                releases[_id(release, number)] = _slug(study, number)
             case {"id": str(release), "study": str(study), "statistic": _}:
-                releases[_id(release, number)] = study
+                releases[_id(release, number)] = _slug(study, number)
             case _:
                 raise UnreadableExport(f"entry {number} is neither a release nor a session")
     if not releases and not answers:
@@ -213,3 +216,9 @@ def _id(text: str, number: int) -> UUID:
         return UUID(text)
     except ValueError:
         raise UnreadableExport(f"entry {number} has no id of a release or session") from None
+
+
+def _slug(study: str, number: int) -> str:
+    if not (study.isascii() and study.isprintable()):
+        raise UnreadableExport(f"entry {number} names no study")
+    return study
