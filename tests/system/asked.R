@@ -15,10 +15,12 @@ house <- data.frame(
   sex = factor(c("f", "f", "m"))
 )
 faulty <- transform(house[1:3, ], subject = paste0("x", 1:3), income = c(1, 1, 1000))
+gaps <- transform(house[1:3, ], subject = c("y1", "y2", NA), income = c(1, NA, 3))
 eve <- list(income = 5, age = 6, party = "red", sex = "f")
 given <- list(
   many = app$contribute_many("house", house, epsilon = 8, trust = "central", chunk = 100)$status,
   faulty = app$contribute_many("house", faulty, epsilon = 8, trust = "central", chunk = 2)$row,
+  gaps = app$contribute_many("house", gaps, epsilon = 8, trust = "central")$status,
   one = app$contribute("house", "eve", eve, epsilon = 8, trust = "central"),
   replaced = app$replace("poll", "p0", "green", epsilon = 2, trust = "central"),
   withdrawn = is.null(app$withdraw("poll", "p1")),
@@ -84,6 +86,8 @@ codes <- list(
   infinite = code(desk$mean("steps", share = Inf)),
   two = code(desk$mean(c("steps", "house"))),
   local = code(app$contribute("steps", "eve", 3, epsilon = 1, trust = "local")),
+  factor = code(app$contribute("steps", "eve", 3, epsilon = 1, trust = factor("local"))),
+  frame = code(app$contribute_many("steps", list(1, 2), epsilon = 1, trust = "central")),
   alone = code(desk$change("steps")),
   elsewhere = code(dither("http://127.0.0.1:9", "a", tries = 1)$studies())
 )

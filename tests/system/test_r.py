@@ -124,12 +124,15 @@ def test_the_package_reads_what_the_views_say(
         "infinite": "invalid_request",
         "two": "invalid_request",
         "local": "unsupported",
+        "factor": "unsupported",
+        "frame": "invalid_request",
         "alone": "estimator_not_applicable",
         "elsewhere": "transport",
     }
     given, led = said["given"], said["led"]
     assert given["many"] == ["created"] * 300
     assert given["faulty"][-1] == 3
+    assert given["gaps"] == ["created", "refused", "refused"]
     assert given["one"][0]["trust"] == given["replaced"][0]["trust"] == "central"
     assert given["withdrawn"] is True
     assert led == {

@@ -124,6 +124,7 @@ people <- function(service) {
     service$one("PUT", at_study(study, "/contributions/", quoted(text(subject))), body = row)
   }
   client$contribute_many <- function(study, records, epsilon = NULL, trust = NULL, chunk = 5000) {
+    if (!is.data.frame(records)) refuse("invalid_request", "records must be a data frame")
     measures <- names(service$call("GET", at_study(study))$measures)
     measures <- intersect(measures, setdiff(names(records), "value"))
     labels <- setdiff(names(records), c("subject", "value", "epsilon", "trust", measures))
@@ -132,7 +133,10 @@ people <- function(service) {
       if (length(measures)) row$value <- row[measures]
       if (is.null(row$epsilon)) row["epsilon"] <- list(epsilon)
       if (is.null(row$trust)) row["trust"] <- list(trust)
-      contribution(row[setdiff(names(row), c(labels, measures))], row[labels])
+      tryCatch(
+        contribution(row[setdiff(names(row), c(labels, measures))], row[labels]),
+        dither_problem = function(fault) refuse(fault$code, paste0("row ", place, ": ", conditionMessage(fault)))
+      )
     })
     results <- list()
     for (part in split(rows, (seq_along(rows) - 1) %/% chunk)) {

@@ -112,6 +112,8 @@ moment <- function(value) {
 
 # What a person gives. A local report is made on the device, which R is not.
 contribution <- function(row, attributes) {
+  # What is missing is left out: the service says of which row and field. The same goes for each measure.
+  row <- lapply(Filter(is_there, row), function(field) if (is.factor(field)) as.character(field) else field)
   if (identical(row$trust, "local")) {
     refuse("unsupported", "local reports are made by the SDK for Python or by a browser, not by R")
   }
@@ -119,10 +121,10 @@ contribution <- function(row, attributes) {
   row$value <- if (length(value) > 1) as_list(number(value)) else plain(value)
   if (length(names(value))) {
     row$value <- NULL
-    row$values <- lapply(as.list(value), plain)
+    row$values <- lapply(Filter(is_there, as.list(value)), plain)
   }
   if (is.numeric(row$subject)) row$subject <- text(row$subject)
-  row <- lapply(Filter(is_there, row), number)
+  row <- lapply(row, number)
   labels <- lapply(Filter(is_there, as.list(attributes)), as.character)
   if (length(labels)) row$attributes <- labels
   row
