@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 
 from app.core.cohort import Group
@@ -53,18 +53,38 @@ def allow(names: Iterable[str]) -> None:
         names: Names of entry points of the group `dither.estimators`, or `all`.
 
     Raises:
-        ValueError: there is no such estimator, or its name is taken.
+        ValueError: there is no such estimator, it cannot be loaded, or its name is taken.
     """
     wanted = set(names)
     installed = {found.name: found for found in entry_points(group=GROUP)} if wanted else {}
     own = {estimator.name for estimator in _OWN}
     if missing := sorted(wanted - {ALL} - set(installed)):
         raise ValueError(f"no installed distribution has the estimator {missing[0]}")
-    found = [installed[name].load()() for name in sorted(installed) if name in wanted or ALL in wanted]
-    if taken := sorted(own & {estimator.name for estimator in found}):
+    found = [_loaded(installed[name]) for name in sorted(installed) if name in wanted or ALL in wanted]
+    names = [estimator.name for estimator in found]
+    if taken := sorted(own & set(names)):
         raise ValueError(f"the service has an estimator {taken[0]} of its own")
+    if twice := sorted(name for name in names if names.count(name) > 1):
+        raise ValueError(f"two of the estimators that are allowed call themselves {twice[0]}")
     _known.clear()
     _known.update({estimator.name: estimator for estimator in (*_OWN, *found)})
+
+
+def _loaded(point: EntryPoint) -> Estimator:
+    try:
+        estimator: Estimator = point.load()()
+        missing = [name for name in _INTERFACE if not hasattr(estimator, name)]
+    except Exception as error:
+        raise ValueError(
+            f"the estimator {point.name} cannot be loaded: {type(error).__name__}: {error}"
+        ) from error
+    if missing:
+        raise ValueError(f"the estimator {point.name} has no {missing[0]}")
+    return estimator
+
+
+_INTERFACE = ("name", "version", "relation", "parameters", "summary", "plan")
+"""What `Estimator` asks of each."""
 
 
 def applicable(relation: Relation, noise: Currency = Currency.LAPLACE) -> tuple[Estimator, ...]:

@@ -1,8 +1,9 @@
 """Estimators of other distributions: allowed by a setting, and priced by the service whatever they say."""
 
+import tomllib
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -27,6 +28,8 @@ from app.services.statistics.crowds import Crowd
 from app.services.statistics.questions import Ask, resolve
 from app.settings import Settings, SettingsError
 from tests.api.service import Service, assert_problem
+from tests.support.forgery import tampered
+from tests.support.live import ROOT
 
 UNIT = int(1e6)
 
@@ -90,11 +93,11 @@ class Fractional(Greedy):
 class Planted:
     """An entry point."""
 
-    def __init__(self, kind: type[Greedy]) -> None:
-        self.name = kind.name
+    def __init__(self, kind: type[Any], name: str = "") -> None:
+        self.name = name or kind.name
         self._kind = kind
 
-    def load(self) -> type[Greedy]:
+    def load(self) -> type[Any]:
         return self._kind
 
 
@@ -238,6 +241,68 @@ def test_an_installed_estimator_cannot_take_the_name_of_one_of_ours(
     with pytest.raises(ValueError, match="of its own"):
         registry.allow(["all"])
     assert type(registry.ESTIMATORS["optimal"]) is not Heavy
+
+
+class Laden(Honest):
+    """Is made with an argument, which no entry point has."""
+
+    name = "laden"
+
+    def __init__(self, argument: int) -> None: ...
+
+
+class Nameless:
+    """Is no estimator at all."""
+
+
+class Twin(Honest):
+    """Has the name of another one."""
+
+
+@pytest.mark.parametrize(
+    ("points", "reason"),
+    [
+        ({"laden": Laden}, "the estimator laden cannot be loaded: TypeError"),
+        ({"nameless": Nameless}, "the estimator nameless has no name"),
+        ({"honest": Honest, "twin": Twin}, "two of the estimators that are allowed call themselves honest"),
+    ],
+)
+def test_an_installed_estimator_that_is_none_is_refused_at_the_start(
+    monkeypatch: pytest.MonkeyPatch, points: dict[str, type[Any]], reason: str
+) -> None:
+    found = [Planted(kind, name) for name, kind in points.items()]
+    monkeypatch.setattr(registry, "entry_points", lambda group: found)
+    with pytest.raises(SettingsError, match=f"DITHER_ESTIMATORS: {reason}"):
+        create_app(Settings.model_validate({"estimators": "all"}))
+    assert not set(points) & set(registry.ESTIMATORS)
+
+
+async def test_the_example_of_the_documentation_answers_at_its_price(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    section = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split("### In a package")[1]
+    found: dict[str, Any] = {}
+    exec(section.split("```python\n")[1].split("```")[0], found)
+    [point] = tomllib.loads(section.split("```toml\n")[1].split("```")[0])["project"]["entry-points"][
+        registry.GROUP
+    ]
+    monkeypatch.setattr(registry, "entry_points", lambda group: [Planted(found["PartPaid"], point)])
+    registry.allow([point])
+    try:
+        study = await service.study()
+        await service.crowd(study, 30)
+        path, asked = f"/v1/studies/{study}/releases", {"estimator": "part_paid", "share": 0.4}
+        answer = (await service.call("POST", path, "analyse", json={**asked, "part": 0.25})).json()
+        charges = await service.call("GET", f"/v1/admin/ledger?release={answer['id']}", "admin")
+        assert charges.json()["items"]
+        for charge in charges.json()["items"]:
+            assert charge["epsilon"] == pytest.approx(0.1 * charge["offered"], abs=1e-6)
+        refused = await service.call("POST", path, "analyse", json={**asked, "part": 2})
+        assert_problem(refused, "invalid_request", 422, "part")
+        async with tampered(service.database_url, []) as (_, audit):
+            assert (await audit()).clean
+    finally:
+        registry.allow(())
 
 
 def test_the_papers_baselines_are_installed_and_not_allowed() -> None:
