@@ -76,11 +76,15 @@ STUDIES = {
         mechanism.value: definition(slug=mechanism.value, local_mechanism=mechanism)
         for mechanism in sorted(WHOLE_ONLY)
     },
-    "secret": definition(
-        slug="secret", relation=Relation.ADD_REMOVE_ONE, trust=frozenset({Trust.CENTRAL, Trust.PUBLIC})
-    ),
+    **{
+        slug: definition(
+            slug=slug, relation=Relation.ADD_REMOVE_ONE, trust=frozenset({Trust.CENTRAL, Trust.PUBLIC})
+        )
+        for slug in ("secret", "hidden")
+    },
 }
-"""Two of them have Gaussian noise, and share an account in mu^2."""
+"""Two of them have Gaussian noise, and share an account in mu^2. In `hidden` noisy numbers choose whom an
+answer is about, so the model is told what it charges."""
 
 MEAN_ASKS = (
     Ask(estimator="uniform"),
@@ -101,6 +105,7 @@ def chosen(ask: Ask) -> Ask:
 
 ASKS = {
     **dict.fromkeys(STUDIES, MEAN_ASKS),
+    "hidden": (),
     "secret": tuple(
         chosen(ask)
         for ask in (
@@ -147,11 +152,13 @@ def questions_to(study: str) -> st.SearchStrategy[Operation]:
     )
 
 
-def changes_in(study: str) -> st.SearchStrategy[Operation]:
+def changes_in(study: str, *, replacing: bool = True) -> st.SearchStrategy[Operation]:
     """Anything that people may do in a study."""
     of, names = st.just(study), st.sampled_from(NAMES)
     tags = (
-        (Trust.CENTRAL,) if study == "secret" else (Trust.CENTRAL, Trust.CENTRAL, Trust.LOCAL, Trust.PUBLIC)
+        (Trust.CENTRAL,)
+        if STUDIES[study].hides_people
+        else (Trust.CENTRAL, Trust.CENTRAL, Trust.LOCAL, Trust.PUBLIC)
     )
     contributions = partial(
         st.builds,
@@ -165,7 +172,7 @@ def changes_in(study: str) -> st.SearchStrategy[Operation]:
     )
     records = st.lists(contributions(), min_size=1, max_size=5).map(tuple)
     return st.one_of(
-        contributions(replace=st.booleans()),
+        contributions(replace=st.booleans() if replacing else st.just(False)),
         st.builds(Batch, study=of, records=records),
         st.builds(Withdraw, study=of, name=names),
     )
@@ -175,8 +182,8 @@ def anything_in(study: str) -> st.SearchStrategy[Operation]:
     return st.one_of(questions_to(study), changes_in(study), budgets)
 
 
-studies = st.sampled_from(("first", "second", "secret", *STUDIES))
-operations = studies.flatmap(anything_in)
+studies = st.sampled_from(("first", "second", "secret", *sorted(STUDIES.keys() - {"hidden"})))
+operations = studies.flatmap(anything_in) | changes_in("hidden")
 encounters = studies.flatmap(lambda study: st.tuples(anything_in(study), anything_in(study)))
 """Two things in one study, so that they meet."""
 
@@ -189,6 +196,22 @@ RELEASES = """
     ) AS news
     FROM release ORDER BY sequence
 """
+
+firsts = st.sampled_from(
+    [
+        Ask(statistic=statistic, parameters=parameters, share=share)
+        for statistic, parameters in (
+            ("mean", {}),
+            ("median", {}),
+            ("histogram", {"edges": EDGES}),
+            ("sd", {}),
+        )
+        for share in (MICRO // 10, MICRO // 3, MICRO)
+    ]
+)
+"""Questions to `hidden` that do not say whom they are about."""
+
+DIES = {"before": Interception(before_commit=crash), "after": Interception(after_commit=crash)}
 
 sharpenings = st.sampled_from(("first", "second")).flatmap(
     lambda study: st.tuples(st.just(study), st.none() | changes_in(study))
@@ -223,6 +246,8 @@ class LedgerMachine(RuleBasedStateMachine):
         self.counted: Counter[tuple[str, str, int]] = Counter()
         self._times: Counter[tuple[str, str, int]] = Counter()
         self._raised: dict[str, int] = {}
+        self._firsts = 0
+        self.asked_first = 0
         self._run(self._open(url))
 
     async def _open(self, url: str) -> None:
@@ -248,8 +273,13 @@ class LedgerMachine(RuleBasedStateMachine):
     def crowd(self, epsilons: list[int]) -> None:
         """Several arrive together: one group commit."""
         arrivals = [
-            Contribute(study, name, Trust.CENTRAL, epsilon, GRID_SIZE // 2)
-            for study in ("first", "second", "secret")
+            Contribute(study, name, Trust.CENTRAL, min(epsilon, most), GRID_SIZE // 2)
+            for study, most in (
+                ("first", 4 * MICRO),
+                ("second", 4 * MICRO),
+                ("secret", 4 * MICRO),
+                ("hidden", MICRO),
+            )
             for name, epsilon in zip(NAMES, epsilons, strict=False)
         ]
 
@@ -266,7 +296,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self._agree(self._model.apply(operation), result)
 
     @rule(
-        study=st.sampled_from([slug for slug in STUDIES if slug != "secret"]),
+        study=st.sampled_from([slug for slug, study in STUDIES.items() if not study.hides_people]),
         name=st.sampled_from(NAMES),
         epsilons=st.tuples(*[st.sampled_from(EPSILONS)] * 2),
     )
@@ -298,12 +328,8 @@ class LedgerMachine(RuleBasedStateMachine):
         The model is told what was charged, and what may be is checked here: weights of people are for other
         tests.
         """
-        crashes = {
-            "before": Interception(before_commit=crash),
-            "after": Interception(after_commit=crash),
-        }
         if dies:
-            self._first.interceptions["release.publish"] = crashes[dies]
+            self._first.interceptions["release.publish"] = replace(DIES[dies])
         answers = []
         try:
             answers.append(self._run(self._ask_histogram(study, share)))
@@ -311,12 +337,12 @@ class LedgerMachine(RuleBasedStateMachine):
             assert dies
         finally:
             self._first.interceptions.clear()
-        charged = self._run(self._told_of_charges(study, share))
+        charged = self._run(self._steps_charge(study, share))
         assert not (charged and dies == "before")
         assert not (charged and answers and isinstance(answers[0], str)), "a refusal charges no one"
         # Asked again, by another process: it is the same answer, or the first one.
         answers.append(self._run(self._ask_histogram(study, share, replica=1)))
-        renewed = self._run(self._told_of_charges(study, share))
+        renewed = self._run(self._steps_charge(study, share))
         if charged:
             assert not renewed, "a step is charged once"
             assert isinstance(answers[-1], StoredRelease), answers
@@ -333,7 +359,92 @@ class LedgerMachine(RuleBasedStateMachine):
         except ServiceError as refusal:
             return refusal.code
 
-    async def _told_of_charges(self, study: str, share: int) -> dict[str, int]:
+    async def _steps_charge(self, study: str, share: int) -> dict[str, int]:
+        """What a step charged each person: all steps together charge what they offer to the largest share."""
+        charged = await self._told_of_charges(study)
+        most = max(share, self._raised.get(study, 0))
+        for name, due in charged.items():
+            line = self._model.lines[study, name]
+            stay = study, name, line.stay
+            self.counted[stay] += due
+            self._times[stay] += 1
+            # What a noisy sum costs is rounded up; a person is in one more at each charge at most.
+            owed = Fraction(line.epsilon * most, MICRO) + self._times[stay]
+            assert self.counted[stay] < owed, f"{name} pays more than the share"
+        if charged:
+            self._raised[study] = most
+        return charged
+
+    @rule(
+        question=firsts,
+        quick=st.none() | changes_in("hidden", replacing=False),
+        moment=st.sampled_from(MOMENTS),
+        dies=st.sampled_from(("", "", "before", "after")),
+    )
+    def measured_first(self, question: Ask, quick: Operation | None, moment: str, dies: str) -> None:
+        """A question that does not say whom it is about measures first who offers how much, for a part.
+
+        Another process may change something in the middle of it, and the process may die. The levels depend
+        on noise, so the model is told what was charged: never more than the share of what a person offers.
+        """
+        idempotency = key(f"first {self._firsts}", f"{question}")
+        self._firsts += 1
+        results: list[Answer] = []
+
+        async def ask(services: Services) -> Answer:
+            try:
+                of = services.answering(self._studies["hidden"], question)
+                return await of.release(self._studies["hidden"], question, idempotency)
+            except ServiceError as refusal:
+                return refusal.code
+
+        async def overtake() -> None:
+            if quick is not None and not results:
+                results.append(await self._do(self._bench.replicas[1], quick))
+
+        answers: list[Answer] = []
+        self._first.interceptions[moment] = Interception(first=overtake)
+        if dies:
+            self._first.interceptions["release.publish"] = replace(
+                DIES[dies], first=overtake if moment == "release.publish" else None
+            )
+        try:
+            answers.append(self._run(ask(self._bench.services)))
+        except Crash:
+            assert dies
+        finally:
+            self._first.interceptions.clear()
+        self._run(overtake())
+        # Who came in the middle may have been asked, and so may who left: what is charged of whom depends on
+        # neither result.
+        if isinstance(quick, Contribute | Batch):
+            self._agree(self._model.apply(quick), results.pop())
+        most = self._shares_of_hidden(question)
+        charged = self._run(self._told_of_charges("hidden"))
+        assert all(due <= most[name] for name, due in charged.items()), (charged, most)
+        if results and quick is not None:
+            self._agree(self._model.apply(quick), results.pop())
+        assert not (charged and dies == "before")
+        assert not (charged and answers and isinstance(answers[0], str)), "a refusal charges no one"
+        # Under its key the answer is the same one, from another process, and charges no one again.
+        answers.append(self._run(ask(self._bench.replicas[1])))
+        most = self._shares_of_hidden(question)
+        renewed = self._run(self._told_of_charges("hidden"))
+        assert all(due <= most[name] for name, due in renewed.items()), (renewed, most)
+        assert not (charged and renewed), "an answer is charged once"
+        given = [answer for answer in answers if isinstance(answer, StoredRelease)]
+        assert len({answer.body for answer in given}) <= 1
+        if charged:
+            assert isinstance(answers[-1], StoredRelease), answers
+            self.asked_first += "offered" in json.loads(given[-1].body)
+
+    def _shares_of_hidden(self, question: Ask) -> dict[str, int]:
+        """The most that each person may pay for a question."""
+        assert question.share is not None
+        lines = {name: line for (study, name), line in self._model.lines.items() if study == "hidden"}
+        return {name: line.epsilon * question.share // MICRO for name, line in lines.items()}
+
+    async def _told_of_charges(self, study: str) -> dict[str, int]:
         """What each person was charged since, which the model is told, after a look whether it may be."""
         charged: dict[str, int] = {}
         for name in NAMES:
@@ -345,20 +456,11 @@ class LedgerMachine(RuleBasedStateMachine):
                     continue
                 assert (of, line.trust, line.live) == (study, Trust.CENTRAL, True), f"{name} pays in {of}"
                 assert 0 < due <= line.remaining, f"{name} pays {due} of {line.remaining}"
-                stay = study, name, line.stay
-                self.counted[stay] += due
-                most = max(share, self._raised.get(study, 0))
-                self._times[stay] += 1
-                # What a noisy sum costs is rounded up; a person is in one more at each charge at most.
-                owed = Fraction(line.epsilon * most, MICRO) + self._times[stay]
-                assert self.counted[stay] < owed, f"{name} pays more than the share"
                 line.spent += due
                 charged[name] = due
         kept = int(await self._bench.value("SELECT count(*)::int FROM release"))
         assert kept - self._model.releases in ((1,) if charged else (0, 1))
         self._model.releases = kept
-        if charged:
-            self._raised[study] = max(share, self._raised.get(study, 0))
         return charged
 
     @rule(operation=operations)
@@ -669,5 +771,32 @@ def test_steps_of_a_histogram_charge_the_difference_once_where_processes_die(
             paying.append({name for _, name, _ in state.counted - before})
         three = {"alice", "bob", "carol"}
         assert paying == [three, set(), three, {"dave"}, {"bob", "carol", "dave"}, set()]
+    finally:
+        state.teardown()
+
+
+def test_questions_that_measure_first_who_offers_how_much_charge_once(postgres_server: Server) -> None:
+    """The rule that random histories have among others, where people leave, come, and processes die in it."""
+
+    class OnThisServer(LedgerMachine):
+        server = postgres_server
+
+    state = OnThisServer()
+    mean, median = (
+        Ask(statistic=statistic, parameters={}, share=MICRO // 10) for statistic in ("mean", "median")
+    )
+    try:
+        state.crowd([MICRO, 2 * MICRO, 4 * MICRO])
+        dave = Contribute("hidden", "dave", Trust.CENTRAL, 4 * MICRO, GRID_SIZE)
+        for question, quick, moment, dies in (
+            (mean, None, "release.seal", ""),
+            (median, dave, "release.seal", "before"),
+            (median, Withdraw("hidden", "dave"), "release.publish", "after"),
+            (mean, dave, "release.cohorts", "after"),
+            (mean, Withdraw("hidden", "alice"), "release.fold", ""),
+        ):
+            state.measured_first(question, quick, moment, dies)
+            state.the_ledger_is_the_model()
+        assert state.asked_first >= 1
     finally:
         state.teardown()
