@@ -101,7 +101,12 @@ def _value(text: str, schema: Schema, option: str) -> object:
     types = _types(schema)
     if "number" in types:
         return number(text, option)
-    return integer(text, option) if "integer" in types and text not in _words(schema) else text
+    words = _words(schema)
+    if "integer" not in types or text in words:
+        return text
+    if words and text[:1].isalpha():
+        raise usage_error(f"{option}: {text!r} must be a whole number, or {' or '.join(words)}")
+    return integer(text, option)
 
 
 def _of_measures(field: FieldInfo) -> bool:

@@ -55,6 +55,7 @@ from app.core.errors import InternalFault, InvalidRequest
 from app.core.study import MAX_DIMENSION, Relation
 from app.mechanisms.randomized_response import KaryChannel, response_variance
 
+MIN_CLUSTERS = 2
 MAX_CLUSTERS = 256
 MAX_ROUNDS = 64
 
@@ -83,7 +84,7 @@ class ClusterRules:
 
     def __post_init__(self) -> None:
         _check("dimension", self.dimension, 1, MAX_DIMENSION)
-        _check("clusters", self.clusters, 2, MAX_CLUSTERS)
+        _check("clusters", self.clusters, MIN_CLUSTERS, MAX_CLUSTERS)
         _check("rounds", self.rounds, 1, MAX_ROUNDS)
         if self.epsilon <= self.rounds:
             raise InvalidRequest.field("epsilon", "leaves nothing for a single answer")

@@ -11,7 +11,7 @@ from app.core.errors import FieldError, InvalidRequest
 from app.core.session import SessionProtocol
 from app.core.study import StudyDefinition, Trust
 from app.sessions.documents import from_document
-from app.sessions.kmeans import MAX_ROUNDS, ClusterRules
+from app.sessions.kmeans import MAX_ROUNDS, MIN_CLUSTERS, ClusterRules
 from app.sessions.kmeans_protocol import RunningKMeans
 from app.sessions.points import GridPoint
 from app.sessions.protocol import RunningProtocol
@@ -108,6 +108,8 @@ def _start_kmeans(spec: SessionSpec, study: StudyDefinition) -> RunningProtocol:
         raise InvalidRequest.field("rounds", f"is required, as a number from 1 to {MAX_ROUNDS}")
     if not spec.centers:
         raise InvalidRequest.field("centres", "is required")
+    if len(spec.centers) < MIN_CLUSTERS:
+        raise InvalidRequest.field("centres", f"must be at least {MIN_CLUSTERS} points, one for each cluster")
     if spec.participants is not None:
         # Rounds close by this number of answers: with none, all of them would at once, and charge for each.
         check_participants(spec.participants)

@@ -264,7 +264,7 @@ async def test_numbers_are_clustered_like_vectors(service: Service) -> None:
     [
         ({"centres": None}, ["centres"]),
         ({"centres": []}, ["centres"]),
-        ({"centres": [[1, 2]]}, ["clusters"]),
+        ({"centres": [[1, 2]]}, ["centres"]),
         ({"centres": [[1, 2], [3]]}, ["centres.1"]),
         ({"centres": [[1, 2], [3, 101]]}, ["centres.1.1"]),
         ({"centres": [[1, 2], [3, "4"]]}, ["centres.1.1"]),
