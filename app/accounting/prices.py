@@ -9,14 +9,20 @@ is largest at a corner of it.
 
 *replace_one.* Let :math:`d = |q - q'|`, :math:`e = |v(q) - v(q')|` and :math:`u = q - 2^{29}`. Then
 :math:`|u^2 - u'^2| = d |u + u'|` and :math:`|u + u'| \le 2^{30} - d`. Rounding down moves a difference up to
-the next integer at most, and :math:`d \le 2^{30}`, so
+the next integer at most, so with G = 2^30
 
-.. math:: e \le \lceil d (2^{30} - d) / 2^{30} \rceil \le 2^{30} - d, \qquad e \le 2^{28}.
+.. math:: e \le \lceil d (G - d) / G \rceil.
 
-The corners of :math:`\{|d| + |e| \le 2^{30}, |e| \le 2^{28}\}` are, up to sign, (2^30, 0), and (3/4, 1/4) and
-(3/4, -1/4) of 2^30. Two queries with the weights A of the sum and A of the squares under Laplace noise of one
-scale cost A 2^30 over that scale at every corner: the second moment is free. So it is under Gaussian noise
-while its sigma is at least the first one's over the root of 7: :math:`9/16 + 7/16 = 1`.
+What is rounded up is concave in d, so it is at most each of its tangents at d = 1/2, 3/4 and 1 of G: G / 4,
+9 G / 16 - d / 2 and G - d. The first and the last are integers, and so is the second or twice the second:
+
+.. math:: e \le G / 4, \qquad 2 e \le 9 G / 8 - d + 1, \qquad e \le G - d.
+
+The corners of that are, with both signs of e, (G, 0), (5 G / 8 + 1, G / 4) and (7 G / 8 - 1, G / 8 + 1). Two
+queries with the weights A of the sum and A of the squares under Laplace noise of one scale cost A G over that
+scale at the first and the last of them, and less at the other one: the second moment is free. So it is under
+Gaussian noise of a third of the sigma: :math:`25/64 + 9/16 < 1` and :math:`49/64 + 9/64 < 1`. No smaller part
+than .3003 would be free: :math:`d^2 + e^2 / b^2` at :math:`e = d (1 - d)` is above 1 near d = .62.
 
 *add_remove_one.* :math:`v(q) \ge |u| - 2^{28}`, since :math:`(|u| - 2^{29})^2 \ge 0` and the right side is an
 integer; and :math:`0 \le v(q) \le 2^{28}`. The corners (q, v) of that polygon are (0, 1/4), (1, 1/4),
@@ -36,9 +42,6 @@ from app.core.study import Relation
 
 Column = tuple[tuple[int, int, int, int], ...]
 """(index of a query, sum weight A, count weight B, square weight C) of one group, where one is not 0."""
-
-QUARTER = GRID_SIZE // 4
-"""The unit of moves: corners are whole quarters of the range."""
 
 Price = Callable[[Column], Cost]
 
@@ -88,7 +91,7 @@ def price_at(rates: Rates, relation: Relation) -> Price:
     def price(column: Column) -> Cost:
         # The loss is homogeneous, and the weights of most groups are multiples of the same few.
         unit, least = parted(column)
-        return rates.cost(loss(least), QUARTER * unit)
+        return rates.cost(loss(least), unit)
 
     return price
 
@@ -126,7 +129,7 @@ def hourglass_price(noise: Hourglass, relation: Relation, queries: int) -> Price
             raise InternalFault("An hourglass's queries do not complement each other.")
         for end in _ends(column, relation):
             moves = dict(end)
-            first, second = moves.get(0, 0) * QUARTER, moves.get(1, 0) * QUARTER
+            first, second = moves.get(0, 0), moves.get(1, 0)
             units, rest = divmod(first + second, noise.sensitivity)
             if rest:
                 raise InternalFault("An hourglass's queries do not complement each other.")
@@ -138,16 +141,20 @@ def hourglass_price(noise: Hourglass, relation: Relation, queries: int) -> Price
 
 
 def _ends(column: Column, relation: Relation) -> Sequence[Move]:
-    """(query, move [`QUARTER`]) at each corner of what one person can do, see the module's docstring."""
-    squared = any(c for _, _, _, c in column)
+    """(query, move [grid steps]) at each corner of what one person can do, see the module's docstring."""
+    squared, quarter, eighth = any(c for _, _, _, c in column), GRID_SIZE // 4, GRID_SIZE // 8
     match relation:
         case Relation.REPLACE_ONE:
-            ends = [[(number, 4 * a) for number, a, _, _ in column]]
+            ends = [[(number, GRID_SIZE * a) for number, a, _, _ in column]]
             if squared:
-                ends += [[(number, 3 * a + sign * c) for number, a, _, c in column] for sign in (1, -1)]
+                ends += [
+                    [(number, d * a + sign * e * c) for number, a, _, c in column]
+                    for d, e in ((5 * eighth + 1, quarter), (7 * eighth - 1, eighth + 1))
+                    for sign in (1, -1)
+                ]
         case Relation.ADD_REMOVE_ONE:
             ends = [
-                [(number, place * a + 4 * b + height * c) for number, a, b, c in column]
+                [(number, quarter * (place * a + 4 * b + height * c)) for number, a, b, c in column]
                 for place, height in (((0, 1), (4, 1), (1, 0), (3, 0)) if squared else ((0, 0), (4, 0)))
             ]
         case _:

@@ -93,7 +93,8 @@ class Sums:
         scales: Of the Laplace noise of each sum, length P [units of the sum].
         counted: What a noisy sum is divided by to be one, length P: see
             `app.mechanisms.refined_gaussian`; once if empty.
-        normal: Whether noise is Gaussian: then `scales` are standard deviations, and those of squares half.
+        normal: Whether noise is Gaussian: then `scales` are standard deviations.
+        squares: By what the variance of the noise of squares is smaller there, length P; not at all if empty.
         steps: How they were drawn; None of sums of several questions.
         public_weight: Of a public person beside these, where public people are attached.
     """
@@ -105,6 +106,7 @@ class Sums:
     public_weight: int
     counted: tuple[int, ...] = ()
     normal: bool = False
+    squares: tuple[int, ...] = ()
     steps: Steps | None = None
 
 
@@ -139,9 +141,9 @@ def combination_plan(sums: Sums, linear: Linear, question: Question) -> Plan:
     each_noise = [
         float(factor) * scale / GRID_SIZE for factor, scale in zip(factors, sums.scales, strict=True)
     ]
-    noises = list(filter(None, each_noise))
-    laplaces = () if sums.normal else tuple((noise, 1) for noise in noises)
-    normal = math.fsum(noise * noise for noise in noises) if sums.normal else 0.0
+    laplaces = () if sums.normal else tuple((noise, 1) for noise in each_noise if noise)
+    variances = [noise * noise if sums.normal else 0.0 for noise in each_noise]
+    normal, squares = math.fsum(variances), sums.squares or (1,) * pieces
     # All of them over one denominator: a position is one quotient of integers.
     counted = sums.counted or (1,) * pieces
     each = [*(factor / times for factor, times in zip(factors, counted, strict=True)), public]
@@ -183,7 +185,7 @@ def combination_plan(sums: Sums, linear: Linear, question: Question) -> Plan:
         question,
         person=person / central,
         laplaces=tuple((scale / central, count) for scale, count in laplaces),
-        normals=(normal / central**2, normal / 4 / central**2),
+        normals=(normal / central**2, math.fsum(map(truediv, variances, squares)) / central**2),
         absent=sums.absent,
         moments=moments,
     )

@@ -46,7 +46,7 @@ def whole_plan(labels: Sequence[tuple[Sequence[Group], Plan | None]], question: 
     answered = [plan for _, plan in labels if plan is not None]
     total = sum(group.count for groups, plan in labels if plan is not None for group in groups)
     units, people = list[Fraction](), list[float]()
-    laplaces, normal = list[tuple[float, int]](), 0.0
+    laplaces, normal, of_squares = list[tuple[float, int]](), 0.0, 0.0
     for groups, plan in labels:
         if plan is None:
             people += [0.0] * len(groups)
@@ -61,8 +61,9 @@ def whole_plan(labels: Sequence[tuple[Sequence[Group], Plan | None]], question: 
                 pass
             case DiscreteLaplace(scales=(scale, *_)):
                 laplaces.append((float(unit) * scale, 1))
-            case DiscreteGaussian(sigmas=(sigma, *_)):
-                normal += (float(unit) * sigma) ** 2
+            case DiscreteGaussian(sigmas=sigmas):
+                normal += (float(unit) * sigmas[0]) ** 2
+                of_squares += (float(unit) * sigmas[-1]) ** 2
             case _:
                 raise InternalFault("There is no sum of labels under this noise.")
     groups, each = [group for groups, _ in labels for group in groups], len(answered[0].queries)
@@ -90,6 +91,6 @@ def whole_plan(labels: Sequence[tuple[Sequence[Group], Plan | None]], question: 
         question,
         person=np.array(people),
         laplaces=tuple(laplaces),
-        normals=(normal, normal / 4),
+        normals=(normal, of_squares),
         moments=moments,
     )

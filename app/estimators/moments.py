@@ -127,8 +127,9 @@ def with_second_moment(plan: Plan, groups: Sequence[Group], question: Question) 
 
     Returns:
         The plan with a second query of the same weights, under independent noise of the same scale (Gaussian:
-        half the sigma), whose conclusion has a variance, and a population interval that rests on it. The plan
-        itself where it is not linear, has several queries, or weighs neither central nor public people.
+        a third of the sigma), whose conclusion has a variance, and a population interval that rests on it.
+        The plan itself where it is not linear, has several queries, or weighs neither central nor public
+        people.
 
     Privacy: what it costs is decided by the queries and the noise, and is what the first query costs.
     """
@@ -219,7 +220,7 @@ def _doubled(noise: Noise) -> Noise | None:
         case DiscreteLaplace(scales=(scale,)):
             return DiscreteLaplace(scales=(scale, scale))
         case DiscreteGaussian(sigmas=(sigma,)):
-            return DiscreteGaussian(sigmas=(sigma, sigma / 2))
+            return DiscreteGaussian(sigmas=(sigma, sigma / 3))
         case _:
             return None
 

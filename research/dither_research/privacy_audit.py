@@ -144,6 +144,7 @@ def mechanism_subjects() -> Iterator[Subject]:
     gaussian = DiscreteGaussian(sigmas=(4.5 * GRID_SIZE,))
     yield _noise_subject("discrete laplace", one, laplace, Relation.REPLACE_ONE, [GRID_SIZE])
     yield moments_subject("mean and second moment", MIDDLE)
+    yield gaussian_moments_subject("mean and second moment, gaussian", 3)
     yield _noise_subject("discrete gaussian", one, gaussian, Relation.REPLACE_ONE, [GRID_SIZE])
     yield gaussian_answers_subject("gaussian answers together", epsilon_at)
     both = hourglass(GRID_SIZE, EPSILON)
@@ -171,6 +172,30 @@ def moments_subject(name: str, about: int, *, planted: bool = False) -> Subject:
     low, high = ((point, (point - about) ** 2 // GRID_SIZE) for point in (GRID_SIZE // 4, GRID_SIZE))
     return Subject(
         name=name, claimed=epsilon / MICRO, planted=planted, outputs=_shifted(noise, low, high, None)
+    )
+
+
+def gaussian_moments_subject(name: str, part: int, *, planted: bool = False) -> Subject:
+    """A mean beside its second moment under Gaussian noise, at the mean's price, where both move most.
+
+    Args:
+        name: Of the subject.
+        part: Which part of the mean's sigma the second moment has; a third is free.
+        planted: Whether it must be caught.
+    """
+    # At this delta a few thousand draws tell twice the mu from the mu that was paid for.
+    sigma, delta = 1.5 * GRID_SIZE, DELTA_UNIT // 10
+    group = Group(trust=Trust.CENTRAL, epsilon=MICRO * MICRO, count=1)
+    mean = (Query(sum_weights=(1,), count_weights=(0,)),)
+    alone = DiscreteGaussian(sigmas=(sigma,))
+    (cost,) = group_costs(mean, alone, Relation.REPLACE_ONE, [group], Currency.GAUSSIAN)
+    low, high = ((point, square(point)) for point in (3 * GRID_SIZE // 8, GRID_SIZE))
+    return Subject(
+        name=name,
+        claimed=epsilon_of(cost, delta) / MICRO,
+        delta=delta / DELTA_UNIT,
+        planted=planted,
+        outputs=_shifted(DiscreteGaussian(sigmas=(sigma, sigma / part)), low, high, None),
     )
 
 

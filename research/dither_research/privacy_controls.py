@@ -20,6 +20,7 @@ from dither_research.privacy_audit import (
     Cells,
     Subject,
     cells,
+    gaussian_moments_subject,
     moments_subject,
 )
 from dither_research.seeded import Floats, Random, draw_noise, seeded
@@ -42,6 +43,7 @@ def controls() -> Iterator[Subject]:
     yield _control("staircase on each coordinate", EPSILON, _staircases(2, 0.5))
     yield _hybrid_minimum()
     yield moments_subject("second moment about the end of the range", 0, planted=True)
+    yield gaussian_moments_subject("second moment with a twelfth of the sigma", 12, planted=True)
     yield _gaussian("mu charged in place of mu^2", answers=1, mu=2.0, mu2=2.0, delta=0.2)
     yield _gaussian("mu^2 of one answer charged for four", answers=4, mu=1.0, mu2=1.0)
     yield _control("K-means with half the sensitivity", EPSILON, _clusters)

@@ -22,10 +22,11 @@ from app.core.errors import InternalFault
 from app.core.grid import GRID_SIZE, square
 from app.core.piece import Piece
 from app.core.study import Currency, Relation
+from app.estimators.calibration import GAUSSIAN_SIGMA
 from app.mechanisms.entropy import system_bits
 from app.mechanisms.refined_gaussian import more_gaussian, part_sigma
 from app.services.statistics import whole_plans
-from app.services.statistics.piece_noise import NOISES
+from app.services.statistics.piece_noise import NOISES, THIRDS
 from app.services.statistics.steps import MeanStep, take
 from app.services.statistics.whole_plans import planned_share
 from tests.statistical import Z
@@ -63,7 +64,7 @@ def noises(chain: list[MeanStep]) -> list[float]:
     assert state.first % 1 == state.second % 1 == 0
     return [
         (state.first - state.share * first) / (state.share * state.unit),
-        (state.second - state.share * second) / (state.share * state.unit / 2),
+        (state.second - state.share * second) / (state.share * state.unit / 3),
     ]
 
 
@@ -127,19 +128,21 @@ def test_a_draw_has_the_least_whole_sigma_that_its_part_pays_for(more: int) -> N
         assert (sigma - 1) ** 2 - 9 < variance * MICRO / part <= sigma**2 - 9
 
 
+@pytest.mark.parametrize(("unit", "finer"), [(GAUSSIAN_SIGMA, 4), (THIRDS, 9)])
 @given(st.integers(0, 32), st.integers(0, 32), st.integers(1, 10**9), st.integers(1, MICRO))
 def test_the_price_of_both_sums_holds_for_all_neighbors(
-    one: int, other: int, weight: int, share: int
+    unit: float, finer: int, one: int, other: int, weight: int, share: int
 ) -> None:
-    """Brute force over a grid of values."""
+    """Brute force over a grid of values, also of pieces that versions up to 1.0 began."""
     noise = NOISES[Currency.GAUSSIAN]
-    price = noise.price(noise.unit, share)(weight)
-    variance = effective_variance(noise.unit) * MICRO / share
+    assert noise.squares(unit) == finer
+    price = noise.price(unit, share)(weight)
+    variance = effective_variance(unit) * MICRO / share
     points = one * GRID_SIZE // 32, other * GRID_SIZE // 32
     first, second = points[1] - points[0], square(points[1]) - square(points[0])
-    mu2 = weight**2 * (first**2 / variance + second**2 / (variance / 4))
+    mu2 = weight**2 * (first**2 / variance + second**2 / (variance / finer))
     assert mu2 * MICRO <= price
-    assert price == math.ceil(noise.cost(weight, share, noise.unit))
+    assert price == math.ceil(noise.cost(weight, share, unit))
 
 
 @given(st.integers(1, 10**9), st.integers(1, MICRO), st.integers(1, 4 * MICRO))
@@ -157,11 +160,14 @@ def test_a_part_that_is_none_is_refused() -> None:
 
 
 def test_squares_with_a_quarter_of_the_sigma_would_cost_more() -> None:
-    """Control of the price: half the sigma is free, a quarter is not."""
+    """Control of the price: half and a third of the sigma are free, a quarter is not."""
     variance = effective_variance(2.0**40)
     column = ((0, 1000, 0, 0), (1, 0, 0, 1000))
     alone = price_at(Rates.of_variances([variance]), Relation.REPLACE_ONE)(column[:1])
-    assert price_at(Rates.of_variances([variance, variance / 4]), Relation.REPLACE_ONE)(column) == alone
+    for finer in (4, 9):
+        assert (
+            price_at(Rates.of_variances([variance, variance / finer]), Relation.REPLACE_ONE)(column) == alone
+        )
     assert price_at(Rates.of_variances([variance, variance / 16]), Relation.REPLACE_ONE)(column) > alone
 
 

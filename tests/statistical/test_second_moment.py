@@ -2,7 +2,7 @@
 
 Every run draws fresh people and fresh noise and reads the noisy sums through the plan. A verdict is the
 binomial probability of so few hits if an interval covered 94 %: below ALPHA it is an alarm, so that a false
-one has a probability of at most 1e-8 for each of the 48 verdicts. The controls draw noise or people as no
+one has a probability of at most 1e-8 for each of the 72 verdicts. The controls draw noise or people as no
 interval expects them.
 """
 
@@ -56,6 +56,8 @@ LAWS: dict[str, Law] = {
 PEOPLE = {
     "one epsilon": ("uniform", [central(1.0, 1_000)]),
     "three epsilons": ("optimal", [central(0.2, 300), central(1.0, 300), central(3.0, 300)]),
+    "one mu^2": ("uniform", [central(0.05, 1_000)]),
+    "three mu^2": ("optimal", [central(0.01, 300), central(0.05, 300), central(0.2, 300)]),
 }
 
 
@@ -102,7 +104,8 @@ def alarms(found: dict[str, int]) -> set[str]:
 
 def plan_of(people: str, expected: ExpectedValues = GUESS) -> tuple[Plan, list[Group]]:
     name, groups = PEOPLE[people]
-    question = replace(replace_one(groups), variance=expected.variance, expected=expected)
+    delta = 10**6 if "mu^2" in people else 0
+    question = replace(replace_one(groups), variance=expected.variance, expected=expected, delta=delta)
     estimator = registry.get(name, Relation.REPLACE_ONE)
     plan = estimator.plan(groups, registry.for_estimator(estimator, question))
     return with_second_moment(plan, groups, question), groups

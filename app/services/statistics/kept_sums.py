@@ -101,12 +101,12 @@ def _of_public(
     if any(public):
         first -= sum(map(mul, public, people.sums("total")))
         second -= sum(map(mul, public, people.sums("total_squares")))
-    times = noise.counted(MICRO)
+    times, unit = noise.counted(MICRO), noise.unit_of(drawn)
     return Piece(
         number=1,
-        unit=drawn,
+        unit=unit,
         share=MICRO,
-        scale=noise.scale(drawn, MICRO),
+        scale=noise.scale(unit, MICRO),
         sums=(times * first, times * second),
         refinable=False,
         members=members,

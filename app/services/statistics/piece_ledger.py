@@ -313,7 +313,7 @@ class PieceLedger:
             return None
         piece = Piece(
             number=number,
-            unit=noise.unit / 2**coarse,
+            unit=noise.unit_of(noise.unit / 2**coarse),
             share=share,
             scale=0.0,
             sums=(0,) * sums,

@@ -27,6 +27,9 @@ from app.mechanisms.laplace import MAX_SCALE
 from app.mechanisms.refined_gaussian import more_gaussian
 from app.mechanisms.refined_laplace import refine_laplace
 
+THIRDS = math.nextafter(GAUSSIAN_SIGMA, math.inf)
+"""The unit of pieces under Gaussian noise whose squares have a third of the sigma."""
+
 WeightPrice = Callable[[int], int]
 """What a weight costs a member [the study's currency]."""
 
@@ -59,6 +62,12 @@ class PieceNoise(Protocol):
 
     def weighed(self, noise: Noise) -> float | None:
         """The noise of the first query of a plan, where it is of this kind [units of the query]."""
+
+    def unit_of(self, drawn: float) -> float:
+        """The unit that a new piece says, whose first sum has this noise at share 1 [units of a sum]."""
+
+    def squares(self, unit: float) -> int:
+        """By what the variance of the noise of squares is smaller, in a piece of that unit."""
 
     def coarse(self, share: int) -> int:
         """Bits that weights lose in a piece which starts with a share, so that its noise can be drawn."""
@@ -111,6 +120,12 @@ class LaplaceNoise:
     def weighed(self, noise: Noise) -> float | None:
         return noise.scales[0] if isinstance(noise, DiscreteLaplace) else None
 
+    def unit_of(self, drawn: float) -> float:
+        return drawn
+
+    def squares(self, unit: float) -> int:
+        return 1
+
     def coarse(self, share: int) -> int:
         bits = 0
         while step_scale(self.unit / 2**bits, share) > MAX_SCALE:
@@ -152,7 +167,9 @@ class LaplaceNoise:
 class GaussianNoise:
     r"""Independent draws that are averaged, see `app.mechanisms.refined_gaussian`.
 
-    Sums of squares have half the sigma, which leaves them free: see `app.accounting.prices`. Of d coordinates
+    Sums of squares have a third of the sigma, which leaves them free: see `app.accounting.prices`. In pieces
+    that versions up to 1.0 began they have half of it, and go on with that: the unit of these is
+    `GAUSSIAN_SIGMA`, and that of pieces with a third is `THIRDS`, the next number above it. Of d coordinates
     all draws of all steps together cost d times the :math:`\mu^2` of one, which is at most
     :math:`(2^{30} W)^2 s / V` whatever the other ones are (`app.services.shapes.coordinates`).
 
@@ -171,6 +188,12 @@ class GaussianNoise:
 
     def weighed(self, noise: Noise) -> float | None:
         return noise.sigmas[0] if isinstance(noise, DiscreteGaussian) else None
+
+    def unit_of(self, drawn: float) -> float:
+        return THIRDS if drawn == GAUSSIAN_SIGMA else drawn
+
+    def squares(self, unit: float) -> int:
+        return 9 if unit == THIRDS else 4
 
     def coarse(self, share: int) -> int:
         return 0
@@ -192,20 +215,22 @@ class GaussianNoise:
 
     def price(self, unit: float, share: int) -> WeightPrice:
         variance = effective_variance(unit) * MICRO / share / self.dimension
-        price = price_at(Rates.of_variances([variance, variance / 4]), Relation.REPLACE_ONE)
+        rates = Rates.of_variances([variance, variance / self.squares(unit)])
+        price = price_at(rates, Relation.REPLACE_ONE)
         return lambda weight: price(_both_moments(weight))
 
     def drawn(self, piece: Piece, had: int, exact: Sequence[int]) -> Piece:
         variance, part = effective_variance(piece.unit), piece.share - had
         noisy = [
             more_gaussian(value, total, variance / times, part, system_bits)
-            for value, total, times in zip(piece.sums, exact, self.finer(len(exact)), strict=True)
+            for value, total, times in zip(piece.sums, exact, self.finer(piece), strict=True)
         ]
         return replace(piece, sums=tuple(noisy), scale=self.scale(piece.unit, piece.share))
 
-    def finer(self, sums: int) -> Sequence[int]:
+    def finer(self, piece: Piece) -> Sequence[int]:
         """By what the variance of each sum's noise is smaller than that of the first one's."""
-        return (1,) * self.dimension + (4,) * (sums - self.dimension)
+        of_squares = len(piece.sums) - self.dimension
+        return (1,) * self.dimension + (self.squares(piece.unit),) * of_squares
 
 
 class LaplaceBins(LaplaceNoise):
@@ -243,8 +268,8 @@ class GaussianBins(GaussianNoise):
         loss = rates.loss([[(number, 1) for number in range(self.loss)]])
         return lambda weight: rates.cost(loss, weight)
 
-    def finer(self, sums: int) -> Sequence[int]:
-        return (1,) * sums
+    def finer(self, piece: Piece) -> Sequence[int]:
+        return (1,) * len(piece.sums)
 
 
 def _both_moments(weight: int) -> Column:

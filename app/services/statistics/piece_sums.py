@@ -95,6 +95,7 @@ def sums_of(
         absent=np.repeat([False, True, False], [central - len(gone), len(gone), len(others)]),
         scales=tuple(noise.scale(piece.unit, piece.share) for piece in pieces),
         counted=tuple(noise.counted(piece.share) for piece in pieces),
+        squares=tuple(noise.squares(piece.unit) for piece in pieces),
         normal=noise.normal,
         public_weight=max(public, default=0),
     )

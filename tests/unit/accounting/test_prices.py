@@ -155,7 +155,7 @@ def test_the_price_is_the_largest_log_likelihood_ratio(a, counts, half, data):
     noise = Hourglass(sensitivity=2 * half, epsilon=1000, step=data.draw(st.integers(0, half)))
     relation = data.draw(st.sampled_from(list(Relation)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prices, "QUARTER", size // 4)
+        patch.setattr(prices, "GRID_SIZE", size)
         price = prices.hourglass_price(noise, relation, 2)
         columns = ((0, a, counts[0], 0), (1, -a, counts[1], 0))
         if relation is ADD_REMOVE:
