@@ -1,5 +1,6 @@
 """The answer that is there, free, beside the price of a new one."""
 
+import re
 from typing import Any
 
 import pytest
@@ -270,3 +271,27 @@ async def test_the_plan_starts_from_the_answer_that_is_shown(admin: Browser, ser
     assert plan["stands"]["release"] == shown["id"]
     sentence = plan["in_words"].partition(";")[0]
     assert sentence[0].upper() + sentence[1:] in text_of(admin.page)
+
+
+async def test_an_answer_that_asked_first_who_offers_how_much_shows_the_numbers(
+    admin: Browser, service: Service
+) -> None:
+    study = await service.study(relation="add_remove_one")
+    await service.crowd(study, 400)
+    answers = [
+        (await service.call("POST", f"/v1/studies/{study}/releases", "analyse", json=question)).json()
+        for question in ({"share": 0.5}, {"share": 0.5, "statistic": "count", "least_epsilon": 1})
+    ]
+    heading = "How many people offer how much, asked first"
+    assert ["offered" in one for one in answers] == [True, False]
+    for one in answers:
+        await admin.get(f"/dashboard/releases/{one['id']}")
+        rows = re.findall(
+            r'<tr><th scope="row" class="num">([0-9.]+)</th><td class="num">([0-9,]+)</td></tr>', admin.page
+        )
+        said = [
+            (f"{level['least_epsilon']:g}", f"{max(0, round(level['noisy_count'])):,}")
+            for level in one.get("offered", ())
+        ]
+        assert rows == said
+        assert (heading in admin.page) == bool(said)
