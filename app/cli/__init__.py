@@ -32,11 +32,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from app.cli.http import failure_of
 
         failure = failure_of(error)
+        if failure is None and isinstance(error, UnicodeEncodeError) and any(map(_is_no_text, given)):
+            failure = "an argument is not text in UTF-8, as this terminal or script should send it", 2
         if failure is None:
             raise
         message, status = failure
         notes.print("error:", message, style="red", markup=False)
         raise SystemExit(status) from None
+
+
+def _is_no_text(argument: str) -> bool:
+    """Whether an argument holds bytes that are not UTF-8, which Python keeps as halves of surrogate pairs."""
+    return any("\ud800" <= letter <= "\udfff" for letter in argument)
 
 
 @contextmanager

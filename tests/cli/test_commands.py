@@ -435,6 +435,15 @@ def test_what_cannot_be_meant_exits_with_2_and_names_it(dither, arguments, named
     assert "unable to parse" not in done.errors
 
 
+def test_bytes_that_are_no_text_are_a_usage_error(dither):
+    """As of a terminal that is not UTF-8: Python hands such a byte on as half of a surrogate pair."""
+    done = dither("mean", "x", "--where=region:s\udcfcd", "--url", "http://127.0.0.1:9", "--token", "t")
+    assert done.status == 2
+    assert (
+        done.errors == "error: an argument is not text in UTF-8, as this terminal or script should send it\n"
+    )
+
+
 HTTP_COMMANDS = (
     ("plan", "x"),
     ("mean", "x"),
