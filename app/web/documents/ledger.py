@@ -54,7 +54,9 @@ class LedgerLineOut(WireOut):
     epoch: int
     trust: str
     offered: EpsilonOut = Field(description="The most that each member may ever spend here.")
-    people: int
+    people: int = Field(
+        description="Members now; those who withdrew or changed their contribution since paid as well."
+    )
     epsilon: EpsilonOut = Field(description="With Gaussian noise at the study's delta.")
     mu2: Mu2Out | None = Field(description="With Gaussian noise; null with Laplace noise.")
     created_at: datetime
