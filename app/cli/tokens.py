@@ -181,6 +181,8 @@ def recover(
 
     For an operator who has the database but lost every admin token. It shows in the audit trail.
     """
+    if not name.strip():
+        raise usage_error("--name must not be empty")
     from app.core.clock import SystemClock  # with the store, longer to load than most commands run
     from app.services.admin.tokens import Tokens
 

@@ -411,6 +411,7 @@ def test_a_refusal_exits_with_1_and_says_why(ask):
             "--rounds: 'x' must be a whole number, or lower_alpha or unknown_alpha",
         ),
         (("token", "create", "x", "--token", "t", "--role", "king"), "--role"),
+        (("token", "recover", "--name", " ", "--data-dir", "d"), "--name must not be empty"),
         (("token", "limit", "x", "--token", "t", "--share", "0.1"), "--period"),
         (("token", "limit", "x", "--token", "t", "--share", "0.1", "--period", "9", "--lift"), "--lift"),
         (("contribute", "x", "-", "--token", "t", "--epsilon", "nan"), "--epsilon"),

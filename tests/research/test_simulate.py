@@ -309,6 +309,16 @@ def test_a_crowd_in_two_processes_takes_part_and_another_contributes(
     assert (end.value.code, voted["answers"], voted["refused"]) == (0, 40, {})
     assert asyncio.run(findings(service)) == []
 
+    # Which device was refused, and why.
+    values.write_text("7\n700\n")
+    with pytest.raises(SystemExit) as end:
+        main([word for word in [*command, "--prefix", "odd-"] if word != "--json"])
+    assert end.value.code == 1
+    said = capsys.readouterr().out
+    assert "2 devices, 1 answer taken" in said
+    assert "1 device refused: invalid_request, as odd-1: value lies outside the study's range" in said
+    values.write_text("\n".join(str(number % 90) for number in range(200)))
+
     # A limit of their own below the price of the session: everybody refuses, and nothing is sent.
     again = open_session(service, "age", protocol="minimum", epsilon=4, participants=150, rounds=2)
     with pytest.raises(SystemExit) as end:

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from app.cli.common import console, notes, show
+from app.core.numbers import counted
 from app.sessions.search_protocol import interval_after
 from dither_research.simulate.fleet import Tally
 from dither_research.simulate.people import Value
@@ -102,6 +103,7 @@ def summary(
         "went_offline": tally.returned,
         "tried_again": tally.unanswered,
         "refused": dict(tally.refused),
+        "reasons": tally.reasons,
         "devices_by_answers": {str(count): tally.given[count] for count in sorted(tally.given)},
     }
     if session is not None:
@@ -134,13 +136,14 @@ def truth(session: Session, values: Sequence[Value]) -> float:
 def show_summary(document: Mapping[str, Any]) -> None:
     """Print what happened, for a person."""
     console.print(
-        f"{document['devices']:,} devices, {document['answers']:,} answers taken, "
+        f"{counted(document['devices'], 'device')}, {counted(document['answers'], 'answer')} taken, "
         f"{document['late']:,} too late, "
         f"in {document['seconds']:.1f} s: {document['answers_per_second']:,.0f} a second. "
         f"{document['went_offline']:,} times a device went offline before it was done."
     )
     for code, count in document["refused"].items():
-        console.print(f"{count:,} devices refused: {code}")
+        devices = counted(count, "device")
+        console.print(f"{devices} refused: {code}, as {document['reasons'][code]}", markup=False)
     if document.get("estimate") is not None:
         lower, upper = document["interval"]
         console.print(

@@ -75,6 +75,7 @@ class Tally:
         returned: How often a device went offline before it was done.
         unanswered: How often a device got no answer, and tried again later.
         refused: Devices that were refused, or refused themselves, by code.
+        reasons: Of each code, the first device that was refused with it, and why.
         given: By how many answers a device gave: how many devices.
         finished: Whether a device has seen the session finished.
         first, last: When the first and the last success was [s since the epoch]; 0 without any.
@@ -87,6 +88,7 @@ class Tally:
     returned: int = 0
     unanswered: int = 0
     refused: Counter[str] = field(default_factory=Counter)
+    reasons: dict[str, str] = field(default_factory=dict)
     given: Counter[int] = field(default_factory=Counter)
     finished: bool = False
     first: float = 0.0
@@ -102,6 +104,7 @@ class Tally:
             returned=self.returned + other.returned,
             unanswered=self.unanswered + other.unanswered,
             refused=self.refused + other.refused,
+            reasons=other.reasons | self.reasons,
             given=self.given + other.given,
             finished=self.finished or other.finished,
             first=min(filter(None, (self.first, other.first)), default=0.0),
@@ -209,11 +212,11 @@ class _Fleet:
                 await self._come_back()
             except ProblemError as problem:
                 if problem.status not in (429, 502, 503, 504):
-                    self.tally.refused[problem.code] += 1
+                    self._refused(device, problem)
                     break
                 await self._come_back()
             except DitherError as refusal:
-                self.tally.refused[refusal.code] += 1
+                self._refused(device, refusal)
                 break
             finally:
                 self.tally.online -= 1
@@ -265,6 +268,10 @@ class _Fleet:
             check_spent=False,  # no other device has these subjects
         )
         self._succeed()
+
+    def _refused(self, device: Device, refusal: DitherError) -> None:
+        self.tally.refused[refusal.code] += 1
+        self.tally.reasons.setdefault(refusal.code, f"{device.subject}: {refusal}")
 
     @property
     def _elapsed(self) -> float:
