@@ -79,6 +79,10 @@ def _of_public(
     drawn = noise.weighed(plan.noise)
     if plan.linear is None or drawn is None or len(values) != 2:
         return None
+    unit = noise.unit_of(drawn)
+    if noise.normal and unit == drawn:
+        # No unit says so where squares have a third of another sigma, that of a plug-in.
+        return None
     weights = plan.queries[0].sum_weights
     costs = dict(Charges.of(charges).rows("cohort_id", "epsilon"))
     ids, counts, places = people.in_order
@@ -101,7 +105,7 @@ def _of_public(
     if any(public):
         first -= sum(map(mul, public, people.sums("total")))
         second -= sum(map(mul, public, people.sums("total_squares")))
-    times, unit = noise.counted(MICRO), noise.unit_of(drawn)
+    times = noise.counted(MICRO)
     return Piece(
         number=1,
         unit=unit,

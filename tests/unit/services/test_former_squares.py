@@ -23,6 +23,8 @@ from app.estimators.calibration import GAUSSIAN_SIGMA
 from app.estimators.combination import Sums, combination_plan
 from app.estimators.interface import Conclusion, Linear
 from app.estimators.moments import with_second_moment
+from app.services.statistics.crowds import Crowd
+from app.services.statistics.kept_sums import kept_of
 from app.services.statistics.piece_noise import THIRDS, GaussianNoise
 from app.services.statistics.questions import Ask, resolve
 from app.services.statistics.steps import MeanStep, plan_step, take
@@ -125,3 +127,16 @@ def test_squares_of_labels_have_the_noise_of_each():
     everyone = [group for groups, _ in labels for group in groups]
     whole = labels_public.whole_plan(labels, replace(replace_one(everyone), delta=10**6))
     assert spread_error(whole.conclude(values)) == pytest.approx(math.sqrt(variance), rel=1e-6)
+
+
+@pytest.mark.parametrize("sigma", [GAUSSIAN_SIGMA, 3 * GAUSSIAN_SIGMA])
+def test_sums_of_a_sigma_of_its_own_are_not_kept_since_no_unit_says_their_squares(sigma: float):
+    resolved = resolve(GAUSSIAN, Ask(estimator="uniform"))
+    crowd = Crowd.of(GAUSSIAN, COHORTS, resolved)
+    question = resolved.question(GAUSSIAN, people=sum(cohort.count for cohort in COHORTS))
+    plan = registry.get("uniform", GAUSSIAN.relation, GAUSSIAN.noise).plan(list(crowd.groups), question)
+    plan = with_second_moment(plan, list(crowd.groups), question)
+    plan = replace(plan, noise=DiscreteGaussian(sigmas=(sigma, sigma / 3)))
+    charges = crowd.charges([1] * len(crowd.groups))
+    kept = kept_of(GAUSSIAN, resolved, crowd, plan, (0, 0), charges)
+    assert (None if kept is None else kept.unit) == (THIRDS if sigma == GAUSSIAN_SIGMA else None)
