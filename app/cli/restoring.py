@@ -6,7 +6,16 @@ from typing import Annotated
 
 import typer
 
-from app.cli.common import AsJson, CommandFailed, DataDir, console, in_database, load_settings, print_json
+from app.cli.common import (
+    AsJson,
+    CommandFailed,
+    DataDir,
+    console,
+    in_database,
+    load_settings,
+    notes,
+    print_json,
+)
 from app.core.clock import SystemClock
 from app.core.numbers import counted
 from app.services.admin.restoring import Export, Lost, RetireOutcome, UnreadableExport, check, read_export
@@ -41,23 +50,21 @@ def restore_check(
     Run it after a restore and before the service starts; running it again changes nothing. Takes the lines
     of `dither audit export`, JSON lists of releases as GET /v1/admin/releases and
     GET /v1/studies/STUDY/releases give them, and the CSV of GET /v1/admin/ledger/export. Exit status 1 if
-    charges were lost of a study that is not in the database, or that was archived meanwhile.
+    charges were lost of a study that is not in the database, or that was archived meanwhile, or where a page
+    of a list was given without those that follow it.
     """
-    exports = [_read(file) for file in files]
-    export = Export(
-        releases={release: study for one in exports for release, study in one.releases.items()},
-        answers={
-            session: max(other.answers[session] for other in exports if session in other.answers)
-            for one in exports
-            for session in one.answers
-        },
-    )
+    export = Export.together([_read(file) for file in files])
     lost = in_database(load_settings(data_dir), lambda database: check(database, SystemClock(), export))
     if as_json:
         print_json({study: found.to_json() for study, found in lost.items()})
     else:
         _print(export, lost)
-    if any(found.outcome in NOT_MENDED for found in lost.values()):
+    if cut := export.is_cut(lost):
+        notes.print(
+            "A list goes on after a release that is lost, and what follows is missing, so more may be lost: "
+            "give the pages that follow, too, or lines of `dither audit export`."
+        )
+    if cut or any(found.outcome in NOT_MENDED for found in lost.values()):
         raise typer.Exit(1)
 
 

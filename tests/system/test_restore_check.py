@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from app.services.admin.restoring import UnreadableExport, read_export
+from app.services.admin.restoring import Export, Lost, UnreadableExport, read_export
 from tests.conftest import LiveServer
 from tests.support.databases import Server, scratch_directory
 from tests.support.live import LiveService
@@ -107,6 +107,11 @@ def test_after_a_restore_no_one_pays_twice_with_the_same_epsilon(
             "retired before: asked",
             "retired before: searched",
         ]
+        with service.client() as admin:
+            over_http["one"] = directory / "one"
+            over_http["one"].write_text(admin.get("/v1/admin/releases?study=asked&limit=1").text)
+        one = tool("restore-check", str(over_http.pop("one")), **there)
+        assert (one.returncode, "give the pages that follow" in one.stderr) == (1, True)
         for file in over_http.values():
             assert set(read_export(file.read_text()).releases) == {
                 UUID(str(one["id"])) for one in (kept, lost)
@@ -188,6 +193,35 @@ def test_exports_put_together_in_any_order_keep_the_most_answers_of_a_session() 
         json.dumps({"session": str(UUID(int=1)), "study": "s", "answers": answers}) for answers in (2, 9, 5)
     ]
     assert dict(read_export("\n".join(lines)).answers) == {UUID(int=1): ("s", 9)}
+
+
+def test_a_page_without_those_that_follow_it_is_told_where_it_ends_with_a_lost_release() -> None:
+    def page(numbers: Sequence[int], cursor: str | None) -> Export:
+        items = [
+            {
+                "id": str(UUID(int=n)),
+                "study": "s",
+                "statistic": "mean",
+                "created_at": f"2030-01-{n:02}T00:00:00Z",
+            }
+            for n in numbers
+        ]
+        return read_export(json.dumps({"items": items, "next_cursor": cursor}))
+
+    first, second, last = page([9, 8], "a"), page([7, 6], "b"), page([5, 4], None)
+    old = page([3, 2], "c")
+
+    def cut(*given: Export, lost: Sequence[int]) -> bool:
+        return Export.together(given).is_cut({"s": Lost(releases=[UUID(int=n) for n in lost])})
+
+    assert cut(first, lost=[9, 8])
+    assert cut(first, second, lost=[9, 8, 7, 6])
+    assert cut(second, first, lost=[9, 8, 7, 6])
+    assert not cut(first, lost=[9])  # what follows a release that is known is known, too
+    assert not cut(first, second, lost=[9, 8, 7])
+    assert not cut(first, second, last, lost=range(4, 10))
+    assert not cut(last, lost=[5, 4])
+    assert cut(old, first, lost=[9, 8, 3, 2])
 
 
 def test_a_number_that_no_release_can_have_is_a_usage_error() -> None:

@@ -10,10 +10,12 @@ been signed with what is lost, so that tree is not continued: what is published 
 import csv
 import io
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from functools import partial
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -50,16 +52,59 @@ class RetireOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A page of a list over HTTP, the newest release first.
+
+    Attributes:
+        last: The release at its end.
+        oldest, newest: When its releases were made.
+        goes_on: Whether more releases follow on another page.
+    """
+
+    last: UUID
+    oldest: datetime
+    newest: datetime
+    goes_on: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
     """What was published and answered.
 
     Attributes:
         releases: The study of each release.
         answers: The study of each session, and how many answers it had.
+        pages: Of lists over HTTP.
     """
 
     releases: Mapping[UUID, str]
     answers: Mapping[UUID, tuple[str, int]]
+    pages: Sequence[Page] = ()
+
+    @classmethod
+    def together(cls, exports: Sequence["Export"]) -> "Export":
+        """What several exports hold, in any order; of a session the most answers, which only become more."""
+        answers: dict[UUID, tuple[str, int]] = {}
+        for one in exports:
+            for session, (study, count) in one.answers.items():
+                answers[session] = max(
+                    answers.get(session, (study, count)), (study, count), key=itemgetter(1)
+                )
+        return cls(
+            releases={release: study for one in exports for release, study in one.releases.items()},
+            answers=answers,
+            pages=[page for one in exports for page in one.pages],
+        )
+
+    def is_cut(self, lost: Mapping[str, "Lost"]) -> bool:
+        """Whether a page ends with a lost release and what follows it is missing: more may be lost there."""
+        gone = {release for found in lost.values() for release in found.releases}
+        return any(
+            page.goes_on
+            and page.last in gone
+            and not any(other.newest <= page.oldest for other in self.pages if other is not page)
+            for page in self.pages
+        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -114,7 +159,8 @@ def read_export(text: str) -> Export:
     """
     releases: dict[UUID, str] = {}
     answers: dict[UUID, tuple[str, int]] = {}
-    for number, entry in enumerate(_entries(text), start=1):
+    pages: list[Page] = []
+    for number, entry in enumerate(_entries(text, pages), start=1):
         match entry:
             case {"session": str(session), "study": str(study), "answers": int(count)}:
                 known = _id(session, number)
@@ -129,7 +175,7 @@ def read_export(text: str) -> Export:
                 raise UnreadableExport(f"entry {number} is neither a release nor a session")
     if not releases and not answers:
         raise UnreadableExport("it holds no release and no session")
-    return Export(releases=releases, answers=answers)
+    return Export(releases=releases, answers=answers, pages=pages)
 
 
 async def check(database: Database, clock: Clock, export: Export) -> dict[str, Lost]:
@@ -184,12 +230,17 @@ def _line(row: Mapping[str, Any]) -> str:
     return json.dumps(dict(row), default=str) + "\n"
 
 
-def _entries(text: str) -> Iterator[object]:
+def _entries(text: str, pages: list[Page]) -> Iterator[object]:
+    """Each entry of an export; pages of lists are added to `pages`."""
     if text.startswith(CSV_START):
         yield from csv.DictReader(io.StringIO(text))
         return
     for document in _documents(text):
         match document:
+            case {"items": list(items), "next_cursor": cursor}:
+                yield from items
+                if items:
+                    pages.append(_page(items, goes_on=cursor is not None))
             case {"items": list(items)} | list(items):
                 yield from items
             case _:
@@ -209,6 +260,16 @@ def _documents(text: str) -> Iterator[object]:
                 yield json.loads(line)
         except (ValueError, RecursionError):
             raise UnreadableExport(f"line {number} is not JSON") from None
+
+
+def _page(items: Sequence[Any], *, goes_on: bool) -> Page:
+    """A page whose items were found to be releases."""
+    try:
+        made = [datetime.fromisoformat(item["created_at"]) for item in items]
+    except (KeyError, TypeError, ValueError):
+        raise UnreadableExport("a list has a release without the time when it was made") from None
+    last = items[-1].get("release", items[-1].get("id"))
+    return Page(last=_id(last, len(items)), oldest=min(made), newest=max(made), goes_on=goes_on)
 
 
 def _id(text: str, number: int) -> UUID:
