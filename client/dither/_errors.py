@@ -141,9 +141,7 @@ class ReportAfterSpending(DeviceRefusal):
     field = "epsilon"
 
     def __init__(self) -> None:
-        super().__init__(
-            "reports of this study need everything that there is, and something was spent before"
-        )
+        super().__init__("reports of this study need the whole offer, and some was spent")
 
 
 class MaxEpsilonExceeded(DeviceRefusal):
