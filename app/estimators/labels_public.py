@@ -46,7 +46,8 @@ def whole_plan(labels: Sequence[tuple[Sequence[Group], Plan | None]], question: 
     answered = [plan for _, plan in labels if plan is not None]
     total = sum(group.count for groups, plan in labels if plan is not None for group in groups)
     units, people = list[Fraction](), list[float]()
-    laplaces, normal, of_squares = list[tuple[float, int]](), 0.0, 0.0
+    laplaces, of_squares = list[tuple[float, int]](), list[tuple[float, int]]()
+    normal, normal_squares = 0.0, 0.0
     for groups, plan in labels:
         if plan is None:
             people += [0.0] * len(groups)
@@ -59,11 +60,12 @@ def whole_plan(labels: Sequence[tuple[Sequence[Group], Plan | None]], question: 
         match plan.noise:
             case NoNoise():
                 pass
-            case DiscreteLaplace(scales=(scale, *_)):
-                laplaces.append((float(unit) * scale, 1))
+            case DiscreteLaplace(scales=scales):
+                laplaces.append((float(unit) * scales[0], 1))
+                of_squares.append((float(unit) * scales[-1], 1))
             case DiscreteGaussian(sigmas=sigmas):
                 normal += (float(unit) * sigmas[0]) ** 2
-                of_squares += (float(unit) * sigmas[-1]) ** 2
+                normal_squares += (float(unit) * sigmas[-1]) ** 2
             case _:
                 raise InternalFault("There is no sum of labels under this noise.")
     groups, each = [group for groups, _ in labels for group in groups], len(answered[0].queries)
@@ -91,6 +93,7 @@ def whole_plan(labels: Sequence[tuple[Sequence[Group], Plan | None]], question: 
         question,
         person=np.array(people),
         laplaces=tuple(laplaces),
-        normals=(normal, of_squares),
+        of_squares=tuple(of_squares),
+        normals=(normal, normal_squares),
         moments=moments,
     )

@@ -60,6 +60,10 @@ POPULATION_RISK = 0.2
 """Part of the risk of a mean's population interval for the bound on the variance: 95 % are 4 % and 1 %. Of
 answers that are read together each has its part of that part."""
 
+WITH_HALF = Fraction(9, 8)
+"""What a mean and squares with half of its Laplace noise cost, in prices of the mean alone: at the corners of
+`app.accounting.prices` 5/8 + 2/4 and 7/8 + 2/8."""
+
 _STEPS = 12
 
 _ROUNDING = 1 / GRID_SIZE
@@ -117,13 +121,17 @@ def _kept(variance: float) -> float:
     return HALF_STEP * (2 * math.sqrt(variance) + HALF_STEP)
 
 
-def with_second_moment(plan: Plan, groups: Sequence[Group], question: Question) -> Plan:
+def with_second_moment(
+    plan: Plan, groups: Sequence[Group], question: Question, *, halved: bool = False
+) -> Plan:
     """A plan that asks for the second moment too, where that is free.
 
     Args:
         plan: Of a replace_one estimator.
         groups: What it was made for.
         question: What it answers.
+        halved: Whether Laplace noise of squares has half of the scale, which is not free: both cost
+            `WITH_HALF` times what the mean does.
 
     Returns:
         The plan with a second query of the same weights, under independent noise of the same scale (Gaussian:
@@ -136,7 +144,7 @@ def with_second_moment(plan: Plan, groups: Sequence[Group], question: Question) 
     if plan.conclude_within is None or len(plan.queries) != 1:
         return plan
     weights, conclude = plan.queries[0].sum_weights, plan.conclude_within
-    noise = _doubled(plan.noise)
+    noise = _doubled(plan.noise, halved=halved)
     groups = Groups.of(groups)
     mass = sum(map(mul, weights, groups.column("count")))
     if noise is None or mass == 0 or any(plan.queries[0].count_weights):
@@ -167,6 +175,7 @@ def with_second_moment(plan: Plan, groups: Sequence[Group], question: Question) 
         question,
         person=np.array([weight / mass for weight in weights]),
         laplaces=((scales[0], 1),),
+        of_squares=((scales[1], 1),),
         normals=(sigmas[0] ** 2, sigmas[1] ** 2),
         moments=moments,
     )
@@ -181,6 +190,7 @@ def with_both(
     person: NDArray[np.float64],
     laplaces: tuple[tuple[float, int], ...],
     moments: Callable[[Sequence[int]], tuple[float, float]],
+    of_squares: tuple[tuple[float, int], ...] | None = None,
     normals: tuple[float, float] = (0.0, 0.0),
     absent: NDArray[np.bool_] | None = None,
 ) -> Plan:
@@ -192,7 +202,8 @@ def with_both(
         groups: All groups of the study, length G.
         question: What is asked.
         person: Weight of one person of each group in both moments, shape (G,); they sum to one.
-        laplaces: (scale, how many) of the Laplaces in either of them [range widths; squared].
+        laplaces: (scale, how many) of the Laplaces in the first one [range widths].
+        of_squares: Those in the second one, at most; None: the same [range widths squared].
         moments: The mean about the middle, and the mean square about it, from the noisy values.
         normals: Variances of normal noise in the two [range width squared; to the fourth].
         absent: Groups of people who have left.
@@ -200,7 +211,8 @@ def with_both(
 
     @cache
     def found() -> _Moments:
-        return _Moments.of(groups, question, person, laplaces, normals, absent)
+        noise = laplaces, laplaces if of_squares is None else of_squares
+        return _Moments.of(groups, question, person, noise, normals, absent)
 
     def concluded(values: Sequence[int]) -> Conclusion:
         mean, square = moments(values)
@@ -212,13 +224,13 @@ def with_both(
     return replace(plan, conclude=concluded, spread=lambda: found().planned(question.grid, question.expected))
 
 
-def _doubled(noise: Noise) -> Noise | None:
-    """Independent noise on a second moment beside that on a mean, or None where it is not free."""
+def _doubled(noise: Noise, *, halved: bool) -> Noise | None:
+    """Independent noise on a second moment beside that on a mean, or None where there is none."""
     match noise:
         case NoNoise():
             return noise
         case DiscreteLaplace(scales=(scale,)):
-            return DiscreteLaplace(scales=(scale, scale))
+            return DiscreteLaplace(scales=(scale, scale / 2 if halved else scale))
         case DiscreteGaussian(sigmas=(sigma,)):
             return DiscreteGaussian(sigmas=(sigma, sigma / 3))
         case _:
@@ -242,11 +254,11 @@ class _Moments:
     are made once.
     """
 
-    laplaces: tuple[tuple[float, int], ...]
+    laplaces: tuple[tuple[tuple[float, int], ...], tuple[tuple[float, int], ...]]
     normals: tuple[float, float]
     dataset: _About
     population: _About
-    laws: dict[tuple[float, float], ErrorLaw] = field(default_factory=dict)
+    laws: dict[tuple[float, float | None], ErrorLaw] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -254,7 +266,7 @@ class _Moments:
         groups: Sequence[Group],
         question: Question,
         person: NDArray[np.float64],
-        laplaces: tuple[tuple[float, int], ...],
+        laplaces: tuple[tuple[tuple[float, int], ...], tuple[tuple[float, int], ...]],
         normals: tuple[float, float],
         absent: NDArray[np.bool_] | None,
     ) -> "_Moments":
@@ -273,7 +285,10 @@ class _Moments:
     @property
     def _noise(self) -> list[float]:
         """The variances of the noise in both moments."""
-        return [laplace_variance(self.laplaces) + normal for normal in self.normals]
+        return [
+            laplace_variance(laplaces) + normal
+            for laplaces, normal in zip(self.laplaces, self.normals, strict=True)
+        ]
 
     def statistic(self, mean: float, square: float, grid: Grid) -> Statistic:
         """The variance with both of its intervals [data's unit squared]."""
@@ -364,12 +379,15 @@ class _Moments:
         )
         return law.quantile(1 - risk) + reach * (about.step + about.bias), of_mean
 
-    def _law(self, normal: float, beside: float = 0.0) -> ErrorLaw:
-        """Of a Normal part, of the noise of a moment, and of this many times that of another one."""
+    def _law(self, normal: float, beside: float | None = None) -> ErrorLaw:
+        """Of a Normal part, and of the noise of a mean; or of squares, and this many times that of a mean."""
         asked = normal, beside
         found = self.laws.get(asked)
         if found is None:
-            again = ((beside * scale, count) for scale, count in self.laplaces) if beside else ()
-            found = error_law(normal_variance=normal, laplaces=(*self.laplaces, *again))
+            noise, of_squares = self.laplaces
+            if beside is not None:
+                again = ((beside * scale, count) for scale, count in noise) if beside else ()
+                noise = (*of_squares, *again)
+            found = error_law(normal_variance=normal, laplaces=noise)
             self.laws[asked] = found
         return found

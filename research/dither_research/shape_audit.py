@@ -435,19 +435,20 @@ def _tree(relation: Relation, currency: Currency, people: int = 3) -> TreePlan:
 
 
 def description_subject(name: str, *, shared: bool = False) -> Subject:
-    """The same person, also across the range of two moments: two fifths of a price of 1, and a tree.
+    """The same person, also across the range of two moments, at two fifths of a price of 1, and a tree.
+
+    Squares have half of the noise of the mean, which has eight ninths of what both have.
 
     Args:
         name: Of the subject.
         shared: Whether both moments get the same noise: a planted bug.
     """
-    weight = WEIGHT * 2 // 5
-    rest = WEIGHT - weight
+    weight, rest = WEIGHT * 16 // 45, WEIGHT * 3 // 5
     queries = (
         Query(sum_weights=(weight,), count_weights=(0,)),
         Query(sum_weights=(0,), count_weights=(0,), square_weights=(weight,)),
     )
-    noise = DiscreteLaplace(scales=(UNIT_SCALE,) * 2)
+    noise = DiscreteLaplace(scales=(UNIT_SCALE, UNIT_SCALE / 2))
     plan = _tree(Relation.REPLACE_ONE, Currency.LAPLACE)
 
     def published(mine: int) -> int:

@@ -2,7 +2,7 @@
 
 Every run draws fresh people and fresh noise and reads the noisy sums through the plan. A verdict is the
 binomial probability of so few hits if an interval covered 94 %: below ALPHA it is an alarm, so that a false
-one has a probability of at most 1e-8 for each of the 72 verdicts. The controls draw noise or people as no
+one has a probability of at most 1e-8 for each of the 84 verdicts. The controls draw noise or people as no
 interval expects them.
 """
 
@@ -56,6 +56,7 @@ LAWS: dict[str, Law] = {
 PEOPLE = {
     "one epsilon": ("uniform", [central(1.0, 1_000)]),
     "three epsilons": ("optimal", [central(0.2, 300), central(1.0, 300), central(3.0, 300)]),
+    "one epsilon, halved": ("uniform", [central(0.3, 1_000)]),
     "one mu^2": ("uniform", [central(0.05, 1_000)]),
     "three mu^2": ("optimal", [central(0.01, 300), central(0.05, 300), central(0.2, 300)]),
 }
@@ -108,7 +109,7 @@ def plan_of(people: str, expected: ExpectedValues = GUESS) -> tuple[Plan, list[G
     question = replace(replace_one(groups), variance=expected.variance, expected=expected, delta=delta)
     estimator = registry.get(name, Relation.REPLACE_ONE)
     plan = estimator.plan(groups, registry.for_estimator(estimator, question))
-    return with_second_moment(plan, groups, question), groups
+    return with_second_moment(plan, groups, question, halved="halved" in people), groups
 
 
 def secret_plan(delta: int) -> tuple[Plan, list[Group]]:

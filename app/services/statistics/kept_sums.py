@@ -22,6 +22,11 @@ and a combination reads some outputs of that composition. And a cohort whose cou
 people (`app.services.statistics.steps`) with the same numbers: who gives another one, of whichever measure,
 is taken out of the cohort, and is one who has left for the sums of all.
 
+Squares: with Laplace noise those of a description have half of the scale of its mean
+(`app.services.shapes.descriptions`). What is kept says the scale of the mean alone, so they are read as if
+they had all of it. An interval for a variance of a combination is a little wider for that, and holds: noise
+of a smaller scale is nearer to 0, and so is a sum of independent symmetric noises with one mode.
+
 Once: sums are kept under the id of their answer, which has one pair, and never refined. So a draw is one row,
 which a combination reads once, and the noises of two rows are independent. A question that is sharpened keeps
 its pieces under its family, of each the last state alone (`app.services.statistics.steps`): what is drawn

@@ -15,6 +15,7 @@ from app.core.grid import GRID_BITS, GRID_SIZE, square
 from app.core.noise import DiscreteGaussian, DiscreteLaplace
 from app.core.study import Currency, Relation
 from app.estimators.interface import UNIT_SCALE, Query
+from app.estimators.moments import WITH_HALF
 from app.mechanisms.hourglass import hourglass
 from tests.support.groups import central
 
@@ -85,6 +86,17 @@ def test_the_second_moment_costs_nothing_beside_the_mean(weight):
     moment = Query(sum_weights=(0,), count_weights=(0,), square_weights=(weight,))
     noise = DiscreteLaplace(scales=(UNIT_SCALE, UNIT_SCALE))
     assert group_costs([mean, moment], noise, REPLACE, [central(1e6)]) == [weight]
+
+
+@given(st.integers(1, 10**9))
+def test_half_of_the_noise_of_squares_costs_an_eighth_more(weight):
+    """The price of a description's moments; no pair of neighbors of a small grid loses more."""
+    mean = Query(sum_weights=(weight,), count_weights=(0,))
+    moment = Query(sum_weights=(0,), count_weights=(0,), square_weights=(weight,))
+    noise = DiscreteLaplace(scales=(UNIT_SCALE, UNIT_SCALE / 2))
+    (cost,) = group_costs([mean, moment], noise, REPLACE, [central(1e6)])
+    assert 0 <= cost - math.ceil(WITH_HALF * weight) <= 1
+    assert 0 <= max(d + 2 * e for d, e in joint_moves(256)) - WITH_HALF * 256 <= 1
 
 
 def test_less_noise_or_a_larger_weight_is_paid_for():
