@@ -36,10 +36,13 @@ def verify_file(
     it cannot show: that the service signed no other history for others. No signature excludes that without
     a witness who has seen the signed roots.
     """
+    read = keys
     try:
-        verdict = verify(file.read_bytes(), read_keys(keys.read_bytes()))
+        known = read_keys(keys.read_bytes())
+        read = file
+        verdict = verify(file.read_bytes(), known)
     except NoPublication as error:
-        notes.print(f"{file}: {error}", markup=False)
+        notes.print(f"{read}: {error}", markup=False)
         raise typer.Exit(NO_FORM) from None
     if as_json:
         print_json(
