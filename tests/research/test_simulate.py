@@ -46,14 +46,17 @@ def asked_of(**fields: Any) -> Any:
 
 def test_values_are_read_line_by_line(tmp_path: Path) -> None:
     file = tmp_path / "values"
-    file.write_text("1.5\n\n 2,3 \n4 5 6\n")
-    assert read_values(file, asked_of()) == ["1.5", ("2", "3"), ("4", "5", "6")]
-    assert read_values(file, asked_of(choices=("2,3",))) == ["1.5", "2,3", "4 5 6"]
+    file.write_text("1.5\n\n 2,3 \n4 5 6\n7;8\n")
+    assert read_values(file, asked_of()) == ["1.5", ("2", "3"), ("4", "5", "6"), ("7", "8")]
+    assert read_values(file, asked_of(choices=("2,3",))) == ["1.5", "2,3", "4 5 6", "7;8"]
     two = asked_of(measures={"income": span(0, 9000), "age": span(18, 98)})
     with pytest.raises(typer.BadParameter, match="income, age"):
         read_values(file, two)
     file.write_text("1200, 44\n")
     assert read_values(file, two) == [{"income": "1200", "age": "44"}]
+    file.write_bytes(b"\xff")
+    with pytest.raises(typer.BadParameter, match="is not UTF-8"):
+        read_values(file, asked_of())
     file.write_text("\n")
     with pytest.raises(typer.BadParameter):
         read_values(file, asked_of())

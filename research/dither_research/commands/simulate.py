@@ -45,7 +45,7 @@ def devices(
             metavar="FILE",
             exists=True,
             dir_okay=False,
-            help="One value a line: a number, a choice, or several numbers. [default: uniform]",
+            help="One value a line: a number, a choice, or several with ; between. [default: uniform]",
         ),
     ] = None,
     seed: Annotated[

@@ -4,6 +4,7 @@ Everything here is repeatable from the seed. What protects people never is: thei
 operating system's entropy.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -40,20 +41,24 @@ class Device:
 
 
 def read_values(path: Path, study: Study) -> list[Value]:
-    """One value a line: of choices a label; several numbers are separated by commas or blanks.
+    """One value a line: of choices a label; several numbers are separated by semicolons, commas or blanks.
 
     Raises:
-        BadParameter: there is none, or a line has not one number a measure.
+        BadParameter: there is none, it is not UTF-8, or a line has not one number a measure.
     """
-    lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise usage_error(f"--values: {path} is not UTF-8") from None
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         raise usage_error(f"--values: there is no value in {path}")
     if study.choices:
         return list(lines)
     rows = [
-        [part.strip() for part in line.split(",")]
-        if study.measures and "," in line
-        else line.replace(",", " ").split()
+        [part.strip() for part in re.split("[;,]", line)]
+        if study.measures and re.search("[;,]", line)
+        else re.sub("[;,]", " ", line).split()
         for line in lines
     ]
     coordinates = sum(one.dimension for one in study.measures.values())
