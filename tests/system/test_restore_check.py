@@ -195,6 +195,14 @@ def test_exports_put_together_in_any_order_keep_the_most_answers_of_a_session() 
     assert dict(read_export("\n".join(lines)).answers) == {UUID(int=1): ("s", 9)}
 
 
+def test_an_export_that_breaks_off_says_what_to_do() -> None:
+    line = json.dumps({"release": str(UUID(int=1)), "study": "s"})
+    with pytest.raises(UnreadableExport, match="line 2 is not JSON, and the file breaks off there"):
+        read_export(f"{line}\n{line[:-9]}")
+    with pytest.raises(UnreadableExport, match=r"line 1 is not JSON$"):
+        read_export(f"{line[:-9]}\n{line}\n")
+
+
 def test_a_page_without_those_that_follow_it_is_told_where_it_ends_with_a_lost_release() -> None:
     def page(numbers: Sequence[int], cursor: str | None) -> Export:
         items = [

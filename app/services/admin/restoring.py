@@ -254,12 +254,18 @@ def _documents(text: str) -> Iterator[object]:
         return
     except (ValueError, RecursionError):
         pass
-    for number, line in enumerate(text.splitlines(), start=1):
+    lines = text.splitlines()
+    for number, line in enumerate(lines, start=1):
         try:
             if line.strip():
                 yield json.loads(line)
         except (ValueError, RecursionError):
-            raise UnreadableExport(f"line {number} is not JSON") from None
+            # What wrote it was stopped: its release may be lost, and only a person can find it elsewhere.
+            torn = 1 < number == len(lines) and not text.endswith("\n")
+            hint = (
+                ", and the file breaks off there: look for what it was in another export, and remove it here"
+            )
+            raise UnreadableExport(f"line {number} is not JSON{hint if torn else ''}") from None
 
 
 def _page(items: Sequence[Any], *, goes_on: bool) -> Page:
