@@ -21,7 +21,6 @@ interval of its own rank, extended to it. That is post-processing.
 """
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -277,8 +276,8 @@ def _of_moments(study: StudyDefinition, question: ShapeQuestion) -> Part:
     of_each = of_count(question.least_offer(study)) if study.hides_people else 0
     if study.hides_people or study.noise.is_gaussian:
         return lambda offer: max(0, of_moments(offer) - of_each)
-    # What squares have less noise for is taken off the mean, and one for what the price rounds up.
-    return lambda offer: max(0, math.floor((of_moments(offer) - 1) / WITH_HALF))
+    # Squares take a ninth of both. The largest weight whose price, rounded up, is no more than there is.
+    return lambda offer: max(0, (of_moments(offer) * WITH_HALF.denominator - 1) // WITH_HALF.numerator)
 
 
 def _asked_of_moments(study: StudyDefinition, question: ShapeQuestion, crowd: Crowd) -> Question:
