@@ -741,6 +741,26 @@ def test_cohorts_that_become_one_are_what_the_plain_model_says(postgres_server: 
         state.teardown()
 
 
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_smaller_step_that_a_larger_one_overtakes_is_answered_by_it(
+    postgres_server: Server, moment: str
+) -> None:
+    """Random histories hardly ever have both where two first answers of a question meet."""
+
+    class OnThisServer(LedgerMachine):
+        server = postgres_server
+
+    state = OnThisServer()
+    less, more = (Question("piecewise", ask, new=ask == 1, key="k1" if ask == 1 else None) for ask in (1, 0))
+    try:
+        for name in NAMES[:3]:
+            state.one(Contribute("piecewise", name, Trust.CENTRAL, 4 * MICRO, GRID_SIZE // 2))
+        state.overtaken((less, more), moment)
+        state.the_ledger_is_the_model()
+    finally:
+        state.teardown()
+
+
 @pytest.mark.parametrize("study", HISTOGRAMS)
 def test_steps_of_a_histogram_charge_the_difference_once_where_processes_die(
     postgres_server: Server, study: str

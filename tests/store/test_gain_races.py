@@ -23,10 +23,11 @@ async def rows(bench: Workbench) -> dict[str, int]:
     }
 
 
-@pytest.mark.parametrize("reading", [False, True])
+@pytest.mark.parametrize("way", ["read", "step", "fresh"])
 async def test_a_better_answer_between_draw_and_commit_leaves_the_other_one_uncharged(
-    database_url: str, reading: bool
+    database_url: str, way: str
 ):
+    """As if the better one had come first: it stands for who reads or steps, and a fresh one is no gain."""
     database = InterceptedDatabase.open(database_url)
     async with workbench(database_url, replicas=2, databases=[database]) as bench:
         study = await bench.study()
@@ -38,12 +39,16 @@ async def test_a_better_answer_between_draw_and_commit_leaves_the_other_one_unch
 
         database.interceptions["release.publish"] = Interception(first=overtake)
         slow = bench.services.releases
-        if reading:
-            assert (await slow.current(study, SMALL)).release.body == better[0]
-        else:
-            with pytest.raises(NoGain):
-                await slow.release(study, SMALL, key("k"))
-        assert await rows(bench) == {"releases": 1, "charges": 1, "keys": 0, "spent": MICRO // 2}
+        match way:
+            case "read":
+                assert (await slow.current(study, SMALL)).release.body == better[0]
+            case "step":
+                assert (await slow.release(study, SMALL, key("k"))).body == better[0]
+            case _:
+                with pytest.raises(NoGain):
+                    await slow.release(study, SMALL, key("k"), fresh=True)
+        keys = int(way == "step")
+        assert await rows(bench) == {"releases": 1, "charges": 1, "keys": keys, "spent": MICRO // 2}
         await bench.assert_clean()
 
 

@@ -323,15 +323,16 @@ class Answering(ABC, Generic[Asked, Now]):
             idempotency, use = request.idempotency, request.use
             if idempotency is not None and (reply := await self._replies.claim(connection, idempotency)):
                 return await replayed(connection, reply)
+            # A plan whose step is not the next one is made again: its refusal would say nothing.
+            await combined.check_newest(connection, draft, request.question.measure)
+            if draft.taken is not None:
+                await pieces.check_last(connection, draft, draft.taken)
             # What is the best answer may have changed since it was planned.
             people, width = draft.facts.people, draft.facts.width
             if people is not None and width is not None:
                 best = await request.best(connection, people)
                 request.check(people, request.left_out_of(draft.facts), width, best)
             await _check_quota(connection, request)
-            await combined.check_newest(connection, draft, request.question.measure)
-            if draft.taken is not None:
-                await pieces.check_last(connection, draft, draft.taken)
             await store.publish(connection, draft, head=head)
             await pieces.write(connection, draft)
             if use is not None:
