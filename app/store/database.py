@@ -120,14 +120,23 @@ class Overtaken(Exception):
 class Run(Protocol):
     """Runs a body in a transaction: each in one of its own (`Database.run_tx`), or all in one (`within`)."""
 
-    def __call__(self, name: str, body: Callable[[Connection], Awaitable[Result]], /) -> Awaitable[Result]:
-        """The result of the body of the transaction of this name."""
+    def __call__(
+        self,
+        name: str,
+        body: Callable[[Connection], Awaitable[Result]],
+        /,
+        *,
+        isolation_level: str | None = None,
+    ) -> Awaitable[Result]:
+        """The result of the body of the transaction of this name; one for all keeps its isolation level."""
 
 
 def within(connection: Connection) -> Run:
     """Run bodies in a transaction that is open; it commits them all, later."""
 
-    def run(_: str, body: Callable[[Connection], Awaitable[Result]], /) -> Awaitable[Result]:
+    def run(
+        _: str, body: Callable[[Connection], Awaitable[Result]], /, *, isolation_level: str | None = None
+    ) -> Awaitable[Result]:
         return body(connection)
 
     return run

@@ -65,6 +65,12 @@ async def set_quota(connection: Connection, token_id: UUID, quota: Quota | None)
     await SET.run(connection, id=token_id, share=values[0], period=values[1])
 
 
+async def room(connection: Connection, token_id: UUID, study_id: int) -> float:
+    """What a token's quota has left of a study [ppm]; infinity without one."""
+    limit, _, used = await READ.one(connection, token=token_id, study=study_id)
+    return math.inf if limit is None else limit - used
+
+
 async def check(connection: Connection, token_id: UUID, study_id: int, share: int) -> None:
     """Refuse a release that does not fit the token's quota. Exact if the chain is locked.
 

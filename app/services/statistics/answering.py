@@ -4,6 +4,7 @@ A draft is made outside of the transaction that publishes it. That one checks th
 members that were counted and can pay, that no other answer was quicker, and that the asker's quota lasts.
 """
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -35,7 +36,7 @@ from app.services.statistics.reading import Reading
 from app.services.statistics.release_plans import priced
 from app.store import cohorts, combined, outbox, pieces, quotas
 from app.store import releases as store
-from app.store.database import Connection, Database, Run
+from app.store.database import SNAPSHOT, Connection, Database, Run
 
 Now = TypeVar("Now", bound=AnySituation[Any])
 
@@ -91,7 +92,9 @@ class Answering(ABC, Generic[Asked, Now]):
             return request, now, stands, free
 
         with self._observer.step("plan"):
-            request, now, stands, free = await self._database.run_tx("plan.profile", body)
+            request, now, stands, free = await self._database.run_tx(
+                "plan.profile", body, isolation_level=SNAPSHOT
+            )
             now, request, unreached = await work.run(_reached, request, now)
             estimators, refusal = await work.run(priced, request, now, reading)
             newcomers = await work.run(_newcomers_of, request, now, reading)
@@ -147,7 +150,7 @@ class Answering(ABC, Generic[Asked, Now]):
         if found is None or isinstance(found, StoredRelease):
             return found
         # The free request that was found, and no second look that might have to pay.
-        return await self._persisted(found, started)
+        return await self._freely(request, found, started)
 
     async def published(self, study: Study, ask: Ask) -> StoredRelease | None:
         """The best answer to a question that is published; makes nothing, not even what would be free.
@@ -200,16 +203,19 @@ class Answering(ABC, Generic[Asked, Now]):
     async def _find_or_make(self, request: Asked) -> StoredRelease:
         study, started = request.study, time.perf_counter()
 
-        async def begin(connection: Connection) -> StoredRelease | tuple[Asked, bool]:
-            """An answer that is there; else the share that is asked for, and whether to fold."""
+        async def begin(connection: Connection) -> StoredRelease | Asked | tuple[Asked, bool]:
+            """What answers at no charge; else the share that is asked for, and whether to fold."""
             found = await self._for_nothing(connection, request)
             if found is not None:
-                return found if isinstance(found, StoredRelease) else (found, False)
+                return found
             await store.refuse_ended(connection, study.id)
+            # First the quota: a step that comes in between would use it, and leave less to take.
+            room = await _room(connection, request)
             certain = await request.towards(connection)
             try:
                 # Before anything is drawn; checked again when it is published.
-                await _check_quota(connection, certain)
+                if not _fits(certain, room):
+                    await _check_quota(connection, certain)
             except QuotaExhausted:
                 # Perhaps it was used for this very answer, just now.
                 known = await self._known(connection, request)
@@ -223,6 +229,9 @@ class Answering(ABC, Generic[Asked, Now]):
             begun = await self._database.run_tx("release.seal", begin)
         if isinstance(begun, StoredRelease):
             return begun
+        if not isinstance(begun, tuple):
+            found = await self._freely(request, begun, started)
+            return await self._find_or_make(request) if found is None else found
         request, unfolded = begun
         if unfolded:
             with self._observer.step("fold"):
@@ -254,6 +263,16 @@ class Answering(ABC, Generic[Asked, Now]):
         known = await self._known(connection, request)
         return await self._free(connection, request) if known is None else known
 
+    async def _freely(self, request: Asked, free: Asked, started: float) -> StoredRelease | None:
+        """What answers a request at no charge; None where all have left meanwhile who are in that."""
+        try:
+            return await self._persisted(free, started)
+        except (NotApplicable, PrivacyRefusal):
+            found = await self._database.run_tx("release.known", lambda c: self._for_nothing(c, request))
+            if found is None or isinstance(found, StoredRelease):
+                return found
+            raise
+
     async def _free(self, connection: Connection, request: Asked) -> Asked | None:
         """The request as one that no person pays for, where it is one."""
         return None
@@ -271,14 +290,16 @@ class Answering(ABC, Generic[Asked, Now]):
             The answer, and the request with what the answer takes of the asker's quota; or the id of the
             release for which all people have given the share that is asked for.
         """
-        now: Now = await run("release.cohorts", lambda connection: self._read(connection, request))
+        # As of one moment: what would be refused by people of before another answer and by that answer is
+        # refused by neither of both moments.
+        now, room = await run("release.cohorts", lambda c: self._read(c, request), isolation_level=SNAPSHOT)
         with self._observer.step("plan"):
             now, request = await work.run(now.reaching, request)
             made = await work.run(now.made, request)
         if not made.draws and now.before and now.before.epoch == now.epoch:
             return now.before.release
         request.check_read(made)
-        if request.until is not None:
+        if not _fits(request, room):
             await run("release.quota", lambda connection: _check_quota(connection, request))
         request.check(*request.compared(made), now.best)
         await work.run(request.check_told, now, made)
@@ -291,12 +312,12 @@ class Answering(ABC, Generic[Asked, Now]):
         draft = drafted(request.study, request.question, said, epoch=now.epoch, clock=self._clock)
         return draft, replace(request, had=made.had_by_all)
 
-    async def _read(self, connection: Connection, request: Asked) -> Now:
-        """What an answer is planned from."""
+    async def _read(self, connection: Connection, request: Asked) -> tuple[Now, float]:
+        """What an answer is planned from, and what its asker's quota has left where its share is open."""
         epochs = await cohorts.read_epochs(connection, request.study.id)
         rows = await request.people(connection)
         now: Now = await self.situation.read(connection, request, rows, epoch=epochs.folded)
-        return now
+        return now, math.inf if request.until is None else await _room(connection, request)
 
     async def read_at(self, release: StoredRelease, level: float) -> StoredRelease:
         """An answer with its intervals at a level; free.
@@ -316,7 +337,7 @@ class Answering(ABC, Generic[Asked, Now]):
         """Charge for a draft and store it, unless something stands in its place: that is returned then."""
 
         async def body(connection: Connection) -> StoredRelease:
-            # First everything that decides. What is refused or answered here has written nothing.
+            # First what stands in its place: what is answered here has written nothing.
             head = await store.lock_chain(connection, draft.study_id)
             if (known := await request.answered(connection)) is not None:
                 return known
@@ -327,13 +348,15 @@ class Answering(ABC, Generic[Asked, Now]):
             await combined.check_newest(connection, draft, request.question.measure)
             if draft.taken is not None:
                 await pieces.check_last(connection, draft, draft.taken)
-            # What is the best answer may have changed since it was planned.
-            people, width = draft.facts.people, draft.facts.width
-            if people is not None and width is not None:
+            # What is the best answer may have changed since it was planned, and so may who can pay: then it
+            # is planned again, and no gain of that plan. A refusal takes back what is written.
+            people, width, best = draft.facts.people, draft.facts.width, None
+            if people is not None:
                 best = await request.best(connection, people)
+            await store.publish(connection, draft, head=head)
+            if people is not None and width is not None:
                 request.check(people, request.left_out_of(draft.facts), width, best)
             await _check_quota(connection, request)
-            await store.publish(connection, draft, head=head)
             await pieces.write(connection, draft)
             if use is not None:
                 await quotas.note(connection, draft.id, use.token_id, draft.study_id, use.share)
@@ -404,6 +427,18 @@ async def _read_at(connection: Connection, release: StoredRelease, level: float)
         return release
     kept = await store.read_kept_ends(connection, release.id)
     return replace(release, body=await work.run(read_at, release.body, kept, level))
+
+
+async def _room(connection: Connection, request: AnyRequest) -> float:
+    """What the quota of who asks has left of the study [ppm]."""
+    if request.asker is None:
+        return math.inf
+    return await quotas.room(connection, request.asker, request.study.id)
+
+
+def _fits(request: AnyRequest, room: float) -> bool:
+    """Whether a request takes no more of a quota than that has left."""
+    return request.use is None or request.use.share <= room
 
 
 async def _check_quota(connection: Connection, request: AnyRequest) -> None:

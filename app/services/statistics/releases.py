@@ -26,7 +26,7 @@ from app.services.statistics.saturation import Saturation
 from app.store import cohorts, combined, release_lists
 from app.store import releases as store
 from app.store.combined import Sources
-from app.store.database import Connection, Database, Run
+from app.store.database import SNAPSHOT, Connection, Database, Run
 
 MOST_BYTES = 8 * 1024 * 1024
 """Bytes of the documents on a page of a list, but for one that is larger by itself."""
@@ -206,7 +206,7 @@ class Releases(Answering[ReleaseRequest, MeanSituation]):
             situation = await MeanSituation.read(connection, own, rows, epoch=epochs.folded)
             return situation, sources, own.question
 
-        now, sources, resolved = await run("release.sources", body)
+        now, sources, resolved = await run("release.sources", body, isolation_level=SNAPSHOT)
 
         def made() -> Draft:
             found = (
