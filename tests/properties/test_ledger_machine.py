@@ -424,7 +424,8 @@ class LedgerMachine(RuleBasedStateMachine):
         assert all(due <= most[name] for name, due in charged.items()), (charged, most)
         if results and quick is not None:
             self._agree(self._model.apply(quick), results.pop())
-        assert not (charged and dies == "before")
+        # A draft that is overtaken comes to no commit: the next one is published, by a process that lives.
+        assert not (charged and dies == "before" and not answers)
         assert not (charged and answers and isinstance(answers[0], str)), "a refusal charges no one"
         # Under its key the answer is the same one, from another process, and charges no one again.
         answers.append(self._run(ask(self._bench.replicas[1])))
@@ -809,11 +810,12 @@ def test_questions_that_measure_first_who_offers_how_much_charge_once(postgres_s
         state.crowd([MICRO, 2 * MICRO, 4 * MICRO])
         dave = Contribute("hidden", "dave", Trust.CENTRAL, 4 * MICRO, GRID_SIZE)
         for question, quick, moment, dies in (
+            (mean, Withdraw("hidden", "alice"), "release.publish", "before"),
             (mean, None, "release.seal", ""),
             (median, dave, "release.seal", "before"),
             (median, Withdraw("hidden", "dave"), "release.publish", "after"),
             (mean, dave, "release.cohorts", "after"),
-            (mean, Withdraw("hidden", "alice"), "release.fold", ""),
+            (mean, Withdraw("hidden", "bob"), "release.fold", ""),
         ):
             state.measured_first(question, quick, moment, dies)
             state.the_ledger_is_the_model()
