@@ -1,7 +1,9 @@
 """The combination of noisy sums against generalized least squares, and a general solver with a tilt."""
 
+import warnings
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import cvxpy
@@ -134,7 +136,14 @@ class Oracle:
         bias = self.tilt * over + self.gone @ self.columns @ shares
         objective = cp.sum_squares(unit * (root @ shares - due)) + cp.square(unit * bias)
         problem = cp.Problem(cp.Minimize(objective), [cp.sum(shares) == 1])
-        problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
+        for tolerance, equilibrated in product((1e-9, 1e-8, 1e-7), (True, False)):
+            # Now and then rounding keeps it from the end on one of both scales; then it warns. A thousandth
+            # is asked for.
+            tolerances = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tolerance)
+            with warnings.catch_warnings(action="ignore", category=UserWarning):
+                problem.solve(solver=cp.CLARABEL, equilibrate_enable=equilibrated, **tolerances)
+            if problem.status == cp.OPTIMAL:
+                break
         assert problem.status == cp.OPTIMAL
         found = np.maximum(np.asarray(shares.value), 0)
         return found / found.sum()
