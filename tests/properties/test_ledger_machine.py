@@ -194,7 +194,7 @@ RELEASES = """
         SELECT FROM contribution WHERE contribution.study_id = release.study_id
                                    AND contribution.epoch > release.epoch
     ) AS news
-    FROM release ORDER BY sequence
+    FROM release ORDER BY number
 """
 
 firsts = st.sampled_from(
@@ -614,6 +614,11 @@ class LedgerMachine(RuleBasedStateMachine):
             for number, release in bodies.items()
             if stored.get(release.id) != release.body
         ]
+        # Which of two answers is the newer one shows later, where they are as good.
+        places = {release: place for place, release in enumerate(stored)}
+        order = [places[bodies[number].id] for number in sorted(bodies) if bodies[number].id in places]
+        if order != sorted(order):
+            found.append("releases came in another order")
         latest = {(row["study_id"], bytes(row["question"])): row["id"] for row in rows}
         for (slug, estimator, share, cap), number in expected.latest.items():
             ask = Ask(estimator=estimator, share=share, epsilon=cap)
@@ -737,6 +742,23 @@ def test_cohorts_that_become_one_are_what_the_plain_model_says(postgres_server: 
         assert state.united() == 2
         state.overtaken((ask, Withdraw("secret", "alice")), "release.publish")
         state.at_once((Withdraw("secret", "dave"), ask), 2)
+        state.the_ledger_is_the_model()
+    finally:
+        state.teardown()
+
+
+def test_the_model_knows_which_of_two_answers_that_met_is_the_newer_one(postgres_server: Server) -> None:
+    """Either order explains both, and only one of them what is read later."""
+
+    class OnThisServer(LedgerMachine):
+        server = postgres_server
+
+    state = OnThisServer()
+    slow, quick = (Question("second", ask, new=True, fresh=True, worse=True) for ask in (0, 3))
+    try:
+        state.crowd([MICRO // 2] * 3)
+        state.overtaken((slow, quick), "release.publish")
+        state.one(Question("second", 0, new=False))
         state.the_ledger_is_the_model()
     finally:
         state.teardown()
